@@ -1,0 +1,1 @@
+"""Mining: traces -> labelled, weighted examples, by named rules over tables."""

@@ -1,0 +1,89 @@
+"""Slice: the resolved menu of one decision, with its record; immutable and comparable byte for byte."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from data.cards import Frozen
+from data.catalog import content_hash
+from data.context import Subgoal
+
+Verdict = Literal["allow", "confirm", "dry_run", "deny"]
+Outcome = Literal["menu", "ask", "widen", "missing_capability"]
+
+
+class MenuEntry(Frozen):
+    """One tool on the menu. `position` is its place in the emitted (registry) order, `rank` its place by relevance.
+
+    `relevance` is the calibrated probability in [0, 1] that the tool serves the subgoal, None for a tool that is
+    on the menu without having been scored (core, already used). `propensity` is the exact chance, over request
+    ids, that this request shows the tool.
+    """
+
+    tool_id: str
+    position: int
+    rank: int | None = None
+    relevance: float | None = None
+    propensity: float = Field(default=1.0, gt=0.0, le=1.0)
+    explored: bool = False
+    reason: Literal["ranked", "core", "used", "explored"] = "ranked"
+    verdict: Verdict = "confirm"
+    rule: str = ""
+
+
+class Abstention(Frozen):
+    """Whether anything fits. `best` is the best relevance seen; `outcome` "menu" means that the menu stands."""
+
+    outcome: Outcome = "menu"
+    best: float | None = None
+    threshold: float | None = None
+    advice: str = ""
+
+
+class StageRecord(Frozen):
+    """What one stage did: how many tools it left, and which it dropped by which rule. Operators only."""
+
+    stage: str
+    kept: int
+    dropped: dict[str, str] = Field(default_factory=dict)
+    scores: dict[str, float] = Field(default_factory=dict)
+
+
+class Degradation(Frozen):
+    """Something that did not run as configured, and what stood in for it."""
+
+    stage: str
+    what: str
+
+
+class Slice(Frozen):
+    """The decision. Everything but `timings_ms` is a function of versions, caller, subgoal and request id."""
+
+    slice_id: str = ""
+    request_id: str
+    catalog_version: str
+    bundle_version: str
+    policy_version: str
+    caller_key: str
+    subgoal: Subgoal
+    query: str
+    menu: tuple[MenuEntry, ...]
+    ranking: tuple[str, ...] = ()
+    abstention: Abstention = Abstention()
+    degradations: tuple[Degradation, ...] = ()
+    record: tuple[StageRecord, ...] = ()
+    timings_ms: dict[str, float] = Field(default_factory=dict)
+
+    def canonical(self) -> str:
+        """The slice as JSON without its timings: equal decisions give equal text."""
+        return self.model_dump_json(exclude={"timings_ms", "slice_id"})
+
+    def sealed(self) -> Slice:
+        """This slice with its id: the first 16 hexadecimal digits of the hash of its canonical text."""
+        return self.model_copy(update={"slice_id": content_hash([self.canonical()])[:16]})
+
+    def public(self) -> Slice:
+        """What the caller may see: no stage record, so nothing about tools that were withheld, and no timings."""
+        return self.model_copy(update={"record": (), "timings_ms": {}})

@@ -1,0 +1,1 @@
+"""The face of toolcrib: the command and the public names."""
