@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Annotated, Any
 
@@ -15,6 +15,17 @@ def _sorted_unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], AfterValidator(_sorted_unique)]
 """A set of names with one canonical form: sorted, without repeats."""
+
+
+def _as_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("is outside the years 1 to 9999 in UTC") from error
+
+
+Instant = Annotated[datetime, AfterValidator(_as_utc)]
+"""A moment, kept in UTC; one given without a zone is taken as UTC, so that any two can be compared."""
 
 
 class Risk(IntEnum):
@@ -110,7 +121,7 @@ class ToolCard(Frozen):
     core: bool = False
     trust: TrustField = Trust.THIRD_PARTY
     advertise: bool = False
-    first_seen: datetime | None = None
+    first_seen: Instant | None = None
 
     @field_validator("tool_id", "name")
     @classmethod

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from data.cards import Frozen
+from data.cards import Frozen, Instant
 
 Outcome = Literal["success", "failure", "unknown"]
 ErrorClass = Literal[
@@ -41,7 +40,7 @@ class Trace(Frozen):
 
     trace_id: str = Field(min_length=1)
     step: int = 0
-    ts: datetime | None = None
+    ts: Instant | None = None
     tenant: str = ""
     request: str = ""
     goal: str

@@ -1,0 +1,37 @@
+"""Atomic files: a reader sees the old content or the new, whole, never a part."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from data.errors import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a fresh name beside `path` to write to; move it over `path` when the block ends without an error.
+
+    Missing parent folders are made. The new file is on disk before it gets its name. On any error the old file
+    stays and nothing is left behind. A symbolic link is followed, so that its target is replaced.
+
+    Raises InputError if the place cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    # the user's umask decides the mode, which tempfile would narrow to the owner
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield fresh
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(fresh, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", source=str(path), hint="choose another place"
+        ) from error
+    finally:
+        fresh.unlink(missing_ok=True)
