@@ -1,1 +1,112 @@
-"""Readers of the formats that tools and logs come in; each gives cards, traces or queries."""
+"""Importers: other people's catalogs and logs as ours, with an account of what was taken and what was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data.cards import Trust
+from data.catalog import Catalog
+from data.errors import InputError
+from data.importers.anthropic import read_anthropic
+from data.importers.bfcl import Bfcl, load_bfcl
+from data.importers.mcp import read_mcp
+from data.importers.openai import read_openai
+from data.importers.report import ImportReport
+from data.jsonl import read_cards, read_plain_traces
+from data.traces import Trace
+
+CATALOG_FORMATS = ("jsonl", "mcp", "openai", "anthropic", "bfcl")
+TRACE_FORMATS = ("jsonl", "bfcl")
+
+__all__ = [
+    "CATALOG_FORMATS",
+    "TRACE_FORMATS",
+    "Bfcl",
+    "ImportReport",
+    "import_catalog",
+    "import_traces",
+    "load_bfcl",
+]
+
+
+def import_catalog(
+    src: Path | None, format: str, *, domain: str | None = None, trust: Trust | None = None
+) -> tuple[Catalog, ImportReport]:
+    """The tools of `src` in one of CATALOG_FORMATS. `src` None is the installed BFCL, for that format only.
+
+    `domain` (the server's or application's name) and `trust` are for mcp, openai and anthropic, whose files say
+    neither; the default is third_party, whose hints never lower a risk. Raises InputError for an unknown format, an
+    option that the format has no use for, and for anything in the source that is not a tool; never half a catalog.
+    """
+    if format not in CATALOG_FORMATS:
+        raise _unknown(format, CATALOG_FORMATS, "catalog")
+    if format in {"jsonl", "bfcl"} and (domain is not None or trust is not None):
+        raise InputError(f"format {format} takes no domain and no trust", hint="its tools say their own")
+    if format == "bfcl":
+        source = load_bfcl(src)
+        merged = source.functions - len(source.catalog)
+        return source.catalog, source.report.model_copy(
+            update={
+                "read": source.functions,
+                "imported": len(source.catalog),
+                "skipped": {"the same function, offered again": merged},
+            }
+        )
+    path = _needed(src, format)
+    if format == "jsonl":
+        parsed = read_cards(path)
+        count = len(parsed.items)
+        report = ImportReport(source=str(path), format=format, read=count, imported=count, ignored=parsed.ignored)
+        return Catalog(parsed.items), report
+    read = {"mcp": read_mcp, "openai": read_openai, "anthropic": read_anthropic}[format]
+    return read(path, domain, trust or Trust.THIRD_PARTY)
+
+
+def import_traces(src: Path | None, format: str, catalog: Catalog) -> tuple[list[Trace], ImportReport]:
+    """The traces of `src` in one of TRACE_FORMATS that call a tool of `catalog`, or none.
+
+    Calls of other tools are counted and left out; what a menu showed stays as it was, and is noted. Raises
+    InputError for an unknown format, a broken line, and if no call is left.
+    """
+    if format not in TRACE_FORMATS:
+        raise _unknown(format, TRACE_FORMATS, "trace")
+    ignored: dict[str, int] = {}
+    traces: tuple[Trace, ...]
+    if format == "bfcl":
+        source = load_bfcl(src)
+        name, traces = source.report.source, source.traces
+    else:
+        name, parsed = str(_needed(src, format)), read_plain_traces(_needed(src, format))
+        traces, ignored = parsed.items, parsed.ignored
+    kept = [trace for trace in traces if trace.tool_id is None or trace.tool_id in catalog]
+    others = len(traces) - len(kept)
+    if others and not any(trace.tool_id is not None for trace in kept):
+        first = next(trace.tool_id for trace in traces if trace.tool_id is not None)
+        raise InputError(
+            f"none of the called tools is in the catalog, for example '{first}'",
+            source=name,
+            field="tool_id",
+            hint="import the catalog that these traces were logged with",
+        )
+    shown = {entry.tool_id for trace in kept for entry in trace.menu or ()}
+    unknown = len(shown - set(catalog.row))
+    report = ImportReport(
+        source=name,
+        format=format,
+        read=len(traces),
+        imported=len(kept),
+        skipped={"its tool is not in the catalog": others} if others else {},
+        ignored=ignored,
+        notes=(f"{unknown} tools on the menus are not in the catalog",) if unknown else (),
+    )
+    return kept, report
+
+
+def _unknown(format: str, known: tuple[str, ...], what: str) -> InputError:
+    return InputError(f"'{format}' is not a {what} format", hint=f"one of {', '.join(known)}")
+
+
+def _needed(src: Path | None, format: str) -> Path:
+    if src is None:
+        raise InputError(f"format {format} needs a file to read")
+    return Path(src)

@@ -1,0 +1,91 @@
+"""MCP: a saved answer to `tools/list` as a catalog, its hints believed only where the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from data.cards import Risk, ToolCard, Trust
+from data.catalog import Catalog
+from data.importers.document import Definitions, Gathering, definitions, gather, read_document, text_of
+from data.importers.report import ImportReport
+from data.plain import Place, validated
+from data.risk import infer_risk
+from data.words import split_identifier
+
+_READ_KEYS = frozenset({"name", "title", "description", "inputSchema", "annotations"})
+_HINTS = ("readOnlyHint", "destructiveHint")
+
+
+def read_mcp(path: Path, domain: str | None, trust: Trust) -> tuple[Catalog, ImportReport]:
+    """The tools of a saved answer: `{"tools": [...]}`, the JSON-RPC envelope around it, or a list of such pages.
+
+    A tool's id is `<server>.<name>`; the server is `domain`, or the file's name without its ending. Of a third
+    party every tool counts as destructive, the protocol's reading of a tool without hints. Of a trusted server
+    readOnlyHint means read_only, and destructiveHint false means write.
+
+    Raises InputError with the field for whatever is not such an answer.
+    """
+    server = domain if domain is not None else path.stem
+    seen = Gathering()
+
+    def to_card(definition: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
+        name = text_of(definition, "name", place)
+        annotations = definition.get("annotations") or {}
+        if not isinstance(annotations, dict):
+            raise place.error("expected an object", "annotations")
+        claimed = _claimed_risk(annotations, place)
+        if claimed is Risk.READ_ONLY and infer_risk(name) is Risk.DESTRUCTIVE:
+            seen.notes.append(f"'{name}' says that it only reads, and its name says that it destroys")
+        seen.pass_over(definition, _READ_KEYS)
+        title = definition.get("title") or annotations.get("title") or ""
+        fields = {
+            "tool_id": f"{server}.{name}" if server else name,
+            "name": name,
+            "domain": server,
+            "summary": "" if _same_words(title, name) else title,
+            "description": definition.get("description") or "",
+            "input_schema": definition.get("inputSchema") or {},
+            "risk": (claimed if trust is Trust.TRUSTED else Risk.DESTRUCTIVE).word,
+            "trust": trust.word,
+        }
+        return validated(ToolCard, fields, place)
+
+    return gather(_pages(read_document(path), str(path), seen), to_card, path, "mcp", seen)
+
+
+def _pages(document: Any, source: str, seen: Gathering) -> Definitions:
+    pages = document if isinstance(document, list) else [document]
+    found: Definitions = []
+    more = False
+    for number, page in enumerate(pages):
+        place = Place(source, prefix=str(number) if isinstance(document, list) else "")
+        answer = page
+        if isinstance(page, dict) and "error" in page:
+            raise place.error("the server answered with an error, not with its tools", "error", "ask it again")
+        if isinstance(page, dict) and isinstance(page.get("result"), dict):
+            answer = page["result"]
+        if not isinstance(answer, dict) or "tools" not in answer:
+            raise place.error("is missing", "tools", "expected the answer of tools/list")
+        here = place._replace(prefix=f"{place.prefix}.tools".lstrip("."))
+        found += definitions(answer["tools"], here)
+        more = bool(answer.get("nextCursor"))
+    if more:
+        seen.notes.append("the last page names a next one, which is not in the file: the server has more tools")
+    return found
+
+
+def _claimed_risk(annotations: Mapping[str, Any], place: Place) -> Risk:
+    for hint in _HINTS:
+        if annotations.get(hint) is not None and not isinstance(annotations[hint], bool):
+            raise place.error("expected true or false", f"annotations.{hint}")
+    destroys = annotations.get("destructiveHint")
+    if annotations.get("readOnlyHint"):
+        # the protocol gives destructiveHint no meaning here; a server that says both is taken at its worse word
+        return Risk.DESTRUCTIVE if destroys else Risk.READ_ONLY
+    return Risk.WRITE if destroys is False else Risk.DESTRUCTIVE
+
+
+def _same_words(title: object, name: str) -> bool:
+    return isinstance(title, str) and split_identifier(title) == split_identifier(name)
