@@ -15,13 +15,18 @@ _PART = re.compile(
 )
 
 
+# `\w` leaves out combining marks, without which words of Hindi, Thai or decomposed Vietnamese fall into pieces.
+_MARKS = "".join(re.escape(chr(c)) for c in range(0x300, 0x10000) if unicodedata.category(chr(c)) in ("Mn", "Mc"))
+_RUN = re.compile(rf"\w[\w{_MARKS}]*")
+
+
 def split_identifier(text: str) -> list[str]:
     """The words of a name, in order, lower-cased: `getHTTPResponse` -> get, http, response; `ec2VPCs` -> ec, 2, vpcs.
 
     Text of other scripts and accented words are not cut at their marks (NFKC first, then whole runs of letters).
     """
     words: list[str] = []
-    for run in re.findall(r"\w+", unicodedata.normalize("NFKC", text)):
+    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         for piece in run.split("_"):
             if piece.isascii():
                 words.extend(part.lower() for part in _PART.findall(piece))
