@@ -48,10 +48,15 @@ def infer_risk(name: str, description: str = "") -> Risk:
     "or". No known verb at all is WRITE, the careful reading. Only for sources whose author is trusted: a name is a
     claim like any other.
     """
-    found = _strongest(split_identifier(name))
+    found = verb_risk(name)
     if found is None:
         found = _strongest([_stem(word) for word in split_identifier(description)[:1]])
     return Risk.WRITE if found is None else found
+
+
+def verb_risk(name: str) -> Risk | None:
+    """The risk that the verbs of a name speak of; None where it holds no known verb."""
+    return _strongest(split_identifier(name))
 
 
 def _strongest(words: list[str]) -> Risk | None:
