@@ -1,0 +1,74 @@
+"""`toolcrib catalog`: tools in, tools checked."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data.cards import Trust
+from data.findings import to_json, to_sarif, to_text
+from data.importers import CATALOG_FORMATS, import_catalog
+from data.jsonl import load_catalog, read_objects, save_catalog
+from data.lint import lint_catalog
+from toolcrib.screen import say
+
+app = typer.Typer(help="Import and check a catalog of tools.", no_args_is_help=True)
+
+
+class LintFormat(StrEnum):
+    """Forms of a lint report."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+class TrustWord(StrEnum):
+    """Whether a source's own hints about its tools are believed."""
+
+    TRUSTED = "trusted"
+    THIRD_PARTY = "third_party"
+
+
+@app.command("import")
+def import_command(
+    form: Annotated[str, typer.Option("--format", help=f"What SRC holds: {', '.join(CATALOG_FORMATS)}.")],
+    source: Annotated[
+        Path | None, typer.Argument(metavar="[SRC]", help="The file or folder to read; bfcl needs none.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The catalog to write.")] = Path("catalog.jsonl"),
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="The server's or application's name (mcp, openai, anthropic).")
+    ] = None,
+    trust: Annotated[
+        TrustWord | None,
+        typer.Option("--trust", help="Whether the source's hints are believed (mcp, openai, anthropic)."),
+    ] = None,
+) -> None:
+    """Read tools of another form and write them as a catalog."""
+    believed = None if trust is None else Trust[trust.name]
+    catalog, report = import_catalog(source, form, domain=domain, trust=believed)
+    save_catalog(out, catalog)
+    say(report.to_text())
+    say(f"{len(catalog)} tools written to {out} (version {catalog.version})")
+
+
+@app.command("lint")
+def lint_command(
+    catalog: Annotated[Path, typer.Argument(metavar="CATALOG", help="The catalog.jsonl to check.")],
+    form: Annotated[LintFormat, typer.Option("--format", help="How to print the findings.")] = LintFormat.TEXT,
+) -> None:
+    """Check the tools' texts and rules. Exit code 1 where a finding is an error."""
+    findings = lint_catalog(load_catalog(catalog))
+    if form is LintFormat.TEXT:
+        say(to_text(findings))
+    elif form is LintFormat.JSON:
+        print(to_json(findings))
+    else:
+        lines = {str(row.get("tool_id")): number for number, row in read_objects(catalog)}
+        print(to_sarif(findings, str(catalog), lines))
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(1)

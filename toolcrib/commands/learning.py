@@ -1,0 +1,89 @@
+"""`toolcrib mine | train | evaluate | promote`: from traces to a bundle, and whether it is better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data.errors import InputError
+from data.jsonl import load_catalog, load_queries
+from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, TracesOption
+from toolcrib.inputs import read_bundle
+from toolcrib.reports import show_evaluation, show_mining
+from toolcrib.screen import print_json, say
+
+
+def mine_command(
+    catalog: CatalogOption,
+    traces: TracesOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write the examples to.")],
+    engine: Annotated[
+        str, typer.Option("--engine", help="duckdb, or spark where one machine is too small.")
+    ] = "duckdb",
+) -> None:
+    """Turn traces into labelled examples.
+
+    By named rules; says what each rule found and what was kept of it.
+    """
+    from data.mining.miner import mine
+
+    show_mining(mine(traces, load_catalog(catalog), out, engine=engine).report)
+    say(f"written to {out}")
+
+
+def train_command(
+    catalog: CatalogOption,
+    traces: TracesOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle folder to write.")],
+    recipe: Annotated[Path | None, typer.Option("--recipe", "-r", help="A recipe.yaml; default: the built-in.")] = None,
+) -> None:
+    """Train on traces and write a bundle.
+
+    The run is tracked in mlruns/, or where MLFLOW_TRACKING_URI says.
+    """
+    from training.pipeline import train
+    from training.recipe import load_recipe
+
+    result = train(load_catalog(catalog), traces, load_recipe(recipe), out)
+    say(f"bundle written to {result.bundle}")
+    if result.run_id:
+        say(f"MLflow run {result.run_id}")
+
+
+def evaluate_command(
+    bundle: BundleOption,
+    catalog: CatalogOption,
+    traces: Annotated[Path | None, typer.Option("--traces", "-t", help="Held-out traces.")] = None,
+    queries: Annotated[Path | None, typer.Option("--queries", "-q", help="Held-out queries: a queries.jsonl.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a bundle beside its baselines.
+
+    With the very selector that serves it, on held-out queries or traces.
+    """
+    from training.evaluation import evaluate
+
+    if (traces is None) == (queries is None):
+        raise InputError("give either --traces or --queries", source="the command line")
+    report = evaluate(read_bundle(bundle), load_catalog(catalog), load_queries(queries) if queries else [])
+    if as_json:
+        print_json(report)
+    else:
+        show_evaluation(report)
+
+
+def promote_command(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The bundle's folder.")],
+) -> None:
+    """Make a bundle the champion, if not worse.
+
+    Compares it with the present champion; exit code 1, and the reason, where it is refused.
+    """
+    from training.promotion import promote
+
+    decision = promote(bundle)
+    say(decision.reason)
+    if not decision.promoted:
+        raise typer.Exit(1)

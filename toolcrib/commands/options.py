@@ -1,0 +1,17 @@
+"""The arguments that several commands share, so that one word means one thing everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CatalogOption = Annotated[Path, typer.Option("--catalog", "-c", help="The tools: a catalog.jsonl.", show_default=False)]
+BundleOption = Annotated[
+    str, typer.Option("--bundle", "-b", help="A trained bundle's folder, or 'none' for no trained model.")
+]
+TracesOption = Annotated[
+    Path, typer.Option("--traces", "-t", help="What happened: a traces.parquet, or the plain .jsonl form.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]

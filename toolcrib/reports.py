@@ -1,0 +1,72 @@
+"""Reports for a person: what mining made, how a bundle measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from data.mining.report import MiningReport
+from toolcrib.screen import say, show_table
+
+_GROUPS = ("all", "warm", "cold")
+
+
+def show_mining(report: MiningReport) -> None:
+    """Per rule, what it found and what was kept; then the losses by reason and the totals."""
+    rows = [(rule, f"{found:,}", f"{report.examples.get(rule, 0):,}") for rule, found in report.found.items()]
+    show_table(
+        f"{report.rows:,} calls in {report.decisions:,} decisions",
+        ("rule", "found", "examples"),
+        rows,
+        right=("found", "examples"),
+    )
+    for title, counts in (("calls left out", report.rows_dropped), ("examples left out", report.dropped)):
+        kept = {reason: count for reason, count in counts.items() if count}
+        if kept:
+            say(f"{title}: " + ", ".join(f"{reason} {count:,}" for reason, count in kept.items()))
+    seen, tools = report.tools_with_positive, report.tools_with_positive + len(report.tools_without_positive)
+    say(
+        f"{report.positives:,} positives, {report.negatives:,} negatives, {report.preferences:,} preferences, "
+        f"{report.no_tool:,} requests that no tool fits; {seen:,} of {tools:,} tools have a positive"
+    )
+
+
+def show_evaluation(report: Mapping[str, Any]) -> None:
+    """nDCG@10 with its interval for each rung and group, recalls, then abstention, calibration, chain and latency."""
+    rungs: Mapping[str, Any] = report["rungs"]
+    groups = [g for g in _GROUPS if any(rows.get(g, {}).get("n") for rows in rungs.values())]
+    first = next(iter(rungs.values()), {})
+    columns = [f"{group} (n = {first.get(group, {}).get('n', 0):,})" for group in groups]
+    body = [
+        (
+            name,
+            *(_with_interval(rows.get(g, {})) for g in groups),
+            *(_figure(rows.get("all", {}).get(f"recall@{k}")) for k in (1, 5, 40)),
+        )
+        for name, rows in rungs.items()
+    ]
+    recalls = ("recall@1", "recall@5", "recall@40")
+    show_table(
+        "nDCG@10 [95% interval], and recall over all", ("rung", *columns, *recalls), body, right=(*columns, *recalls)
+    )
+    for part in ("abstention", "calibration", "chain"):
+        figures = {
+            name: value for name, value in (report.get(part) or {}).items() if not isinstance(value, (list, dict))
+        }
+        if figures:
+            say(f"{part}: " + ", ".join(f"{name} {_figure(value)}" for name, value in figures.items()))
+    latency: Mapping[str, Mapping[str, float]] = report.get("latency_ms") or {}
+    if latency:
+        times = [(stage, f"{row['p50']:.2f}", f"{row['p95']:.2f}") for stage, row in latency.items()]
+        show_table("Latency, ms", ("stage", "p50", "p95"), times, right=("p50", "p95"))
+
+
+def _with_interval(row: Mapping[str, Any]) -> str:
+    if not row.get("n"):
+        return "-"
+    interval = row.get("ndcg@10_interval")
+    return f"{row['ndcg@10']:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+
+
+def _figure(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "-" if value is None else str(value)
