@@ -41,6 +41,6 @@ format: $(STAMP) ## style, applied
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-clean: ## remove what tools and runs have made; .venv stays
-	rm -rf build dist *.egg-info runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## remove caches and builds; .venv, runs/ and mlruns/ stay
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
