@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from data.errors import InputError
@@ -34,4 +34,5 @@ def replacing(path: Path) -> Iterator[Path]:
             f"cannot be written: {error.strerror or error}", source=str(path), hint="choose another place"
         ) from error
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):  # usually gone by now, and where it could not be made, it cannot be removed
+            fresh.unlink()
