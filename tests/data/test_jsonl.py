@@ -57,7 +57,7 @@ def test_tools_keep_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 @given(st.lists(cards, min_size=1, max_size=4, unique_by=lambda card: card.tool_id))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_saved_catalog_comes_back_equal(tmp_path: Path, some: list[ToolCard]) -> None:
     save_catalog(tmp_path / "c.jsonl", Catalog(some))
     again = load_catalog(tmp_path / "c.jsonl")

@@ -21,7 +21,7 @@ from data.traces import Trace
 
 
 @given(st.lists(traces, max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_written_traces_come_back_equal(tmp_path: Path, some: list[Trace]) -> None:
     write_traces(tmp_path / "t.parquet", some)
     assert read_traces(tmp_path / "t.parquet") == some
