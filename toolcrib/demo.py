@@ -1,0 +1,75 @@
+"""The demo: the whole loop on BFCL's tools and requests, told step by step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from data.catalog import Catalog
+from data.findings import to_text
+from data.importers.bfcl import load_bfcl
+from data.jsonl import save_catalog, write_jsonl
+from data.lint import lint_catalog
+from data.mining.miner import mine
+from data.trace_store import write_traces
+from serving.selector import Selector
+from toolcrib.demo_data import REQUESTS, guarded, split
+from toolcrib.reports import show_evaluation, show_mining
+from toolcrib.screen import say
+from toolcrib.slices import show_menu, withheld_by_rule
+from training.evaluation import evaluate
+from training.pipeline import train
+from training.recipe import load_recipe
+
+_STEPS = 6
+_NAMED = 4
+
+
+def demo(out: Path) -> None:
+    """Run the loop into the folder `out`, overwriting what an earlier demo left there.
+
+    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/ and bundle/. InputError where bfcl-eval is missing.
+    """
+    with _step(1, "Import BFCL's tools and requests; add permissions; hold out 40% of the requests"):
+        source = load_bfcl()
+        catalog, sides = guarded(source.catalog), split(source)
+        save_catalog(out / "catalog.jsonl", catalog)
+        write_traces(out / "traces.parquet", sides.traces)
+        write_jsonl(out / "queries.jsonl", (query.model_dump(mode="json") for query in sides.queries))
+        say(f"{len(catalog):,} tools, {len(sides.traces):,} traces, {len(sides.queries):,} queries held out")
+    with _step(2, "Lint the catalog"):
+        say(to_text(lint_catalog(catalog)).splitlines()[-1])
+    with _step(3, "Mine the traces"):
+        show_mining(mine(out / "traces.parquet", catalog, out / "mined").report)
+    with _step(4, "Train"):
+        bundle = train(catalog, out / "traces.parquet", load_recipe(None), out / "bundle").bundle
+    with _step(5, "Evaluate on the held-out queries, beside the baselines"):
+        show_evaluation(evaluate(bundle, catalog, sides.queries))
+    with _step(6, "Three requests, as the caller sees them, and what was withheld (operators only)"):
+        _show_requests(bundle, catalog)
+    say()
+    say("Try your own:", style="bold")
+    say(f'toolcrib select "book a table for two" --bundle {bundle} --catalog {out / "catalog.jsonl"} --explain')
+
+
+def _show_requests(bundle: Path, catalog: Catalog) -> None:
+    selector = Selector.load(bundle, catalog)
+    for number, request in enumerate(REQUESTS, start=1):
+        say()
+        say(f"{number}. {request.title}", style="bold")
+        found = selector.select(request.subgoal, request.caller, request_id=f"demo-{number}")
+        show_menu(found)
+        for rule, tools in withheld_by_rule(found).items():
+            more = len(tools) - _NAMED
+            say(f"   withheld by {rule}: {', '.join(tools[:_NAMED])}" + (f" and {more} more" if more > 0 else ""))
+
+
+@contextmanager
+def _step(number: int, what: str) -> Iterator[None]:
+    say()
+    say(f"{number}/{_STEPS} {what}", style="bold")
+    started = time.perf_counter()
+    yield
+    say(f"({time.perf_counter() - started:.1f} s)", style="dim")
