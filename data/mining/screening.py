@@ -1,0 +1,123 @@
+"""Screening: which of the examples that the rules made are kept, and why each of the others is not.
+
+Every example gets a `fate`: null is kept, anything else is the reason for dropping it, a key of the report. All
+choices follow explicit keys or a sha256, so that the same input keeps the same rows on every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ibis
+import pyarrow as pa
+
+from data.mining.options import MiningOptions
+from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
+
+REPEATED = "repeated_request"
+OVER_POSITIVES = "over_positives_per_tool"
+OVER_NEGATIVES = "over_negatives_per_tool"
+SERVED = "negative_that_served_the_goal"
+SAME_NAME = "negative_named_like_one_that_served"
+EQUIVALENT = "negative_equivalent_to_one_that_served"
+NO_TOOL_SERVED = "no_tool_request_that_a_tool_served"
+
+
+def screen_positives(examples: Any, options: MiningOptions) -> Any:
+    """Positives with their fate: repeated requests first, then the cap of each tool."""
+    once = _cap_repeats(examples, POSITIVE_RULES, options)
+    return _cap_tools(once, POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
+
+
+def screen_negatives(examples: Any, positives: Any, cards: Any, twins: Any, options: MiningOptions) -> Any:
+    """Negatives with their fate, given every positive that any rule made, kept or not (twins: equivalent_table).
+
+    A tool that served a goal anywhere in the log is no negative for it elsewhere, nor is a tool of the same name on
+    another server, nor a stated equivalent: most "negatives" of that kind are right answers nobody labelled.
+    """
+    served = positives.select("goal_key", "tool_id", served=ibis.literal(True)).distinct()
+    names = served.join(cards, "tool_id").select("goal_key", "name_key", name_served="served").distinct()
+    others = served.join(twins, "tool_id").select("goal_key", tool_id="twin", twin_served="served").distinct()
+    told = examples.join(cards, "tool_id").select(*examples.columns, "name_key")
+    told = told.left_join(served, ["goal_key", "tool_id"]).select(*told.columns, "served")
+    told = told.left_join(names, ["goal_key", "name_key"]).select(*told.columns, "name_served")
+    told = told.left_join(others, ["goal_key", "tool_id"]).select(*told.columns, "twin_served")
+    fated = told.select(
+        *examples.columns,
+        fate=ibis.cases(
+            (told.served.notnull(), SERVED),
+            (told.name_served.notnull(), SAME_NAME),
+            (told.twin_served.notnull(), EQUIVALENT),
+            else_=ibis.null("string"),
+        ),
+    )
+    once = _cap_repeats(fated, NEGATIVE_RULES, options)
+    return _cap_tools(once, NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
+
+
+def screen_no_tool(requests: Any, positives: Any) -> Any:
+    """No-tool requests with their fate: none that a tool served for the same tenant, and each of them once."""
+    served = positives.select("tenant", "goal_key", served=ibis.literal(True)).distinct()
+    told = requests.left_join(served, ["tenant", "goal_key"]).select(*requests.columns, "served")
+    contradicted = ibis.ifelse(told.served.notnull(), ibis.literal(NO_TOOL_SERVED), ibis.null("string"))
+    return _drop_beyond(
+        told.select(*requests.columns, fate=contradicted),
+        by=("tenant", "goal_key"),
+        order=lambda t: (t.ts.asc(nulls_first=False), t.trace_id),
+        limit=1,
+        fate=REPEATED,
+    )
+
+
+def equivalent_table(equivalents: Mapping[str, Sequence[str]]) -> pa.Table:
+    """tool_id, twin: the stated pairs in both directions. Not transitive: what was not stated is not assumed."""
+    pairs = {
+        (a, b) for tool, others in equivalents.items() for other in others for a, b in ((tool, other), (other, tool))
+    }
+    rows = sorted(pairs)
+    schema = pa.schema([("tool_id", pa.string()), ("twin", pa.string())])
+    return pa.table({"tool_id": [a for a, _ in rows], "twin": [b for _, b in rows]}, schema=schema)
+
+
+def _cap_repeats(examples: Any, rules: Sequence[str], options: MiningOptions) -> Any:
+    """One request, logged again and again, counts `repeat_cap` times for a tool: the firmest, then the earliest."""
+    return _drop_beyond(
+        examples,
+        by=("tenant", "goal_key", "tool_id"),
+        order=lambda t: (_firmness(t, rules), t.ts.asc(nulls_first=False), t.trace_id, t.step),
+        limit=options.repeat_cap,
+        fate=REPEATED,
+    )
+
+
+def _cap_tools(examples: Any, rules: Sequence[str], limit: int, fate: str, options: MiningOptions) -> Any:
+    """A popular tool keeps `limit` examples: the firmest, then an arbitrary but fixed choice."""
+    seed = ibis.literal(f"{options.seed}\x1f")
+    return _drop_beyond(
+        examples,
+        by=("tool_id",),
+        order=lambda t: (
+            _firmness(t, rules),
+            (seed + t.trace_id + "\x1f" + t.goal_key).hexdigest("sha256"),
+            t.trace_id,
+            t.goal_key,
+        ),
+        limit=limit,
+        fate=fate,
+    )
+
+
+def _drop_beyond(examples: Any, *, by: Sequence[str], order: Any, limit: int, fate: str) -> Any:
+    """Give `fate` to all but the first `limit` of each group, counting only the rows that have none yet."""
+    if "fate" not in examples.columns:
+        examples = examples.mutate(fate=ibis.null("string"))
+    alive = examples.fate.isnull()
+    window = ibis.window(group_by=[*by, alive], order_by=list(order(examples)))
+    placed = examples.mutate(place=ibis.row_number().over(window))
+    late = placed.fate.isnull() & (placed.place >= limit)
+    return placed.mutate(fate=ibis.ifelse(late, ibis.literal(fate), placed.fate)).drop("place")
+
+
+def _firmness(examples: Any, rules: Sequence[str]) -> Any:
+    return ibis.cases(*((examples.reason == rule, place) for place, rule in enumerate(rules)), else_=len(rules))
