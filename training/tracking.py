@@ -7,6 +7,7 @@ wins. Everything goes through a client of its own: no global MLflow state is rea
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import platform
@@ -28,6 +29,7 @@ MODEL = "toolcrib"
 CHALLENGER = "challenger"
 CHAMPION = "champion"
 BUNDLE_TAG = "toolcrib.bundle_version"
+VALIDATION_TAG = "toolcrib.validation"
 DEFAULT_ROOT = Path("mlruns")
 
 _LIBRARIES = ("toolcrib", "numpy", "onnxruntime", "torch", "transformers", "sentence-transformers", "scikit-learn")
@@ -167,11 +169,11 @@ class Run:
         self.client.log_dict(self.run_id, dict(values), name)
 
     @_tracked
-    def register(self, bundle: Path, bundle_version: str) -> str:
+    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float]) -> str:
         """Store the bundle folder and register it as the model's newest version, alias `challenger`; gives its number.
 
         The files are the model: `mlflow.artifacts.download_artifacts("models:/toolcrib@challenger")` gives a folder
-        that serves as it is.
+        that serves as it is. `validation` are the figures that promotion compares: see `training.promotion`.
         """
         self.client.log_artifacts(self.run_id, str(bundle), "bundle")
         if not self.client.search_registered_models(f"name = '{MODEL}'"):
@@ -180,7 +182,7 @@ class Run:
             MODEL,
             source=f"runs:/{self.run_id}/bundle",
             run_id=self.run_id,
-            tags={BUNDLE_TAG: bundle_version},
+            tags={BUNDLE_TAG: bundle_version, VALIDATION_TAG: json.dumps(dict(validation), allow_nan=False)},
             await_creation_for=0,
         )
         self.client.set_registered_model_alias(MODEL, CHALLENGER, version.version)

@@ -96,9 +96,9 @@ def test_a_dataset_is_recorded_by_its_digest(root: Path, client: Any, tmp_path: 
 
 def test_a_registered_bundle_loads_back_byte_for_byte(root: Path, client: Any, tmp_path: Path) -> None:
     with track(root, name="first") as run:
-        first = run.register(bundle_folder(tmp_path / "one", "one"), "aaaa")
+        first = run.register(bundle_folder(tmp_path / "one", "one"), "aaaa", {"ndcg@10": 0.5})
     with track(root, name="second") as run:
-        second = run.register(bundle_folder(tmp_path / "two", "two"), "bbbb")
+        second = run.register(bundle_folder(tmp_path / "two", "two"), "bbbb", {"ndcg@10": 0.6})
 
     assert int(second) == int(first) + 1
     challenger = client.get_model_version_by_alias(MODEL, CHALLENGER)
