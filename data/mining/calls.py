@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from data.catalog import Catalog
 from data.errors import InputError
-from data.mining.goals import normal_goal_column
+from data.mining.goals import goal_key_column, normal_goal_column
 
 DECISION = ("trace_id", "goal_key")
 PAIR = ("trace_id", "goal_key", "tool_id")
@@ -99,7 +99,7 @@ def trace_table(raw: Any, source: str) -> Any:
     table = raw.select(**columns)
     normal = normal_goal_column(table.goal)
     return table.mutate(
-        goal_key=ibis.ifelse(table.trace_id.isnull() | (normal == ""), ibis.null("string"), normal.hexdigest("sha256")),
+        goal_key=ibis.ifelse(table.trace_id.isnull() | (normal == ""), ibis.null("string"), goal_key_column(normal)),
         step=table.step.fill_null(0),
         tenant=table.tenant.fill_null(""),
         outcome=table.outcome.fill_null("unknown"),

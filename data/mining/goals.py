@@ -17,3 +17,8 @@ def normal_goal(text: str) -> str:
 def normal_goal_column(goal: Any) -> Any:
     """The same form as an Ibis string column, for the same column of goals."""
     return goal.re_replace(_SPACE, " ").strip().lower()
+
+
+def goal_key_column(normal: Any) -> Any:
+    """96 bits of the sha256 of a normal form, hexadecimal: a short key of the same length for every goal."""
+    return normal.hexdigest("sha256").substr(0, 24)

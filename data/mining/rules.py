@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from data.catalog import Catalog
 from data.mining.calls import DECISION, EMPTY, FAILED, PAIR, SILENT, SUCCEEDED, UNKNOWN, VALIDATION, Log
-from data.mining.goals import normal_goal_column
+from data.mining.goals import goal_key_column, normal_goal_column
 from data.mining.options import MiningOptions
 
 EXAMPLE = ("trace_id", "step", "ts", "tenant", "goal", "tool_id", "label", "weight", "reason")
@@ -80,7 +80,7 @@ def card_text_positive(texts: Any, options: MiningOptions, of_log: Any) -> Any:
     """
     wanted = texts.filter(ibis.literal(options.card_text_weight > 0)).anti_join(of_log, "tool_id")
     said = wanted.mutate(normal=normal_goal_column(wanted.goal))
-    said = said.filter(said.normal != "").mutate(goal_key=said.normal.hexdigest("sha256"))
+    said = said.filter(said.normal != "").mutate(goal_key=goal_key_column(said.normal))
     first = said.step.min().over(ibis.window(group_by=["tool_id", "goal_key"]))
     said = said.mutate(first=first, ts=ibis.null(of_log.ts.type()), tenant=ibis.literal(""))
     return _examples(said.filter(said.step == said.first), 1.0, options.card_text_weight, "card_text_positive")

@@ -6,12 +6,13 @@ choices follow explicit keys or a sha256, so that the same input keeps the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ibis
 import pyarrow as pa
 
+from data.mining.calls import PAIR
 from data.mining.options import MiningOptions
 from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
 
@@ -26,7 +27,8 @@ NO_TOOL_SERVED = "no_tool_request_that_a_tool_served"
 
 def screen_positives(examples: Any, options: MiningOptions) -> Any:
     """Positives with their fate: repeated requests first, then the cap of each tool."""
-    once = _cap_repeats(examples, POSITIVE_RULES, options)
+    unfated = examples.mutate(fate=ibis.null("string"))
+    once = _cap_repeats(unfated, POSITIVE_RULES, options)
     return _cap_tools(once, POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
 
 
@@ -85,7 +87,7 @@ def _cap_repeats(examples: Any, rules: Sequence[str], options: MiningOptions) ->
     return _drop_beyond(
         examples,
         by=("tenant", "goal_key", "tool_id"),
-        order=lambda t: (_firmness(t, rules), t.ts.asc(nulls_first=False), t.trace_id, t.step),
+        order=lambda t: (_firmness(t, rules), t.ts.asc(nulls_first=False), t.trace_id),
         limit=options.repeat_cap,
         fate=REPEATED,
     )
@@ -93,30 +95,30 @@ def _cap_repeats(examples: Any, rules: Sequence[str], options: MiningOptions) ->
 
 def _cap_tools(examples: Any, rules: Sequence[str], limit: int, fate: str, options: MiningOptions) -> Any:
     """A popular tool keeps `limit` examples: the firmest, then an arbitrary but fixed choice."""
-    seed = ibis.literal(f"{options.seed}\x1f")
+    seed = ibis.literal(f"{options.seed} ")
     return _drop_beyond(
         examples,
         by=("tool_id",),
-        order=lambda t: (
-            _firmness(t, rules),
-            (seed + t.trace_id + "\x1f" + t.goal_key).hexdigest("sha256"),
-            t.trace_id,
-            t.goal_key,
-        ),
+        order=lambda t: (_firmness(t, rules), (seed + t.goal_key + t.trace_id).hexdigest("sha256")),
         limit=limit,
         fate=fate,
     )
 
 
-def _drop_beyond(examples: Any, *, by: Sequence[str], order: Any, limit: int, fate: str) -> Any:
-    """Give `fate` to all but the first `limit` of each group, counting only the rows that have none yet."""
-    if "fate" not in examples.columns:
-        examples = examples.mutate(fate=ibis.null("string"))
-    alive = examples.fate.isnull()
-    window = ibis.window(group_by=[*by, alive], order_by=list(order(examples)))
-    placed = examples.mutate(place=ibis.row_number().over(window))
-    late = placed.fate.isnull() & (placed.place >= limit)
-    return placed.mutate(fate=ibis.ifelse(late, ibis.literal(fate), placed.fate)).drop("place")
+def _drop_beyond(examples: Any, *, by: Sequence[str], order: Callable[[Any], Any], limit: int, fate: str) -> Any:
+    """Give `fate` to all but the first `limit` of each group, counting only the rows that have none yet.
+
+    Only the groups that are too large are put in order, since most never are.
+    """
+    alive = examples.filter(examples.fate.isnull())
+    sizes = alive.group_by(list(by)).aggregate(size=alive.count())
+    crowded = alive.semi_join(sizes.filter(sizes.size > limit), list(by))
+    window = ibis.window(group_by=list(by), order_by=list(order(crowded)))
+    placed = crowded.mutate(place=ibis.row_number().over(window))
+    identity = [name for name in PAIR if name in examples.columns]
+    late = placed.filter(placed.place >= limit).select(*identity, late=ibis.literal(fate))
+    told = examples.left_join(late, identity).select(*examples.columns, "late")
+    return told.mutate(fate=ibis.coalesce(told.fate, told.late)).drop("late")
 
 
 def _firmness(examples: Any, rules: Sequence[str]) -> Any:
