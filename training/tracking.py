@@ -62,7 +62,7 @@ def open_client(root: Path = DEFAULT_ROOT) -> Any:
     try:
         if "MLFLOW_TRACKING_URI" not in os.environ:
             root.mkdir(parents=True, exist_ok=True)
-        from mlflow import MlflowClient  # noqa: PLC0415  after the environment; and promotion alone needs no torch
+        from mlflow import MlflowClient  # after the environment is set
 
         for noisy in ("mlflow", "alembic"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -113,7 +113,7 @@ class Run:
     @_tracked
     def parameters(self, values: Mapping[str, object]) -> None:
         """Log parameters; nested mappings become dotted names. A parameter cannot be changed once logged."""
-        from mlflow.entities import Param  # noqa: PLC0415
+        from mlflow.entities import Param
 
         rows = [Param(name, str(value)) for name, value in _flat(values)]
         for start in range(0, len(rows), _PARAMETERS_A_CALL):
@@ -125,7 +125,7 @@ class Run:
 
         MLflow forbids `@` in a name: `ndcg@10` is logged as `ndcg_at_10`.
         """
-        from mlflow.entities import Metric  # noqa: PLC0415
+        from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
         rows = [
@@ -145,7 +145,7 @@ class Run:
     @_tracked
     def dataset(self, name: str, source: str, sha256: str, context: str = "training") -> None:
         """Record which data went in: a dataset input, and the whole digest as tag `dataset.<name>.sha256`."""
-        from mlflow.entities import Dataset, DatasetInput, InputTag  # noqa: PLC0415
+        from mlflow.entities import Dataset, DatasetInput, InputTag
 
         entry = Dataset(name=name, digest=sha256[:_DIGEST_CHARACTERS], source_type="local", source=source)
         tags = [InputTag("mlflow.data.context", context)]

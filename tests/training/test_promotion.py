@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,10 @@ from training.promotion import promote
 from training.tracking import CHAMPION, MODEL, TrackingError, open_client, track
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store")
-
-
 @pytest.fixture
-def root(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The module's store, without a registered model."""
+def root(new_store: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    client = open_client(shared)
-    if client.search_registered_models(f"name = '{MODEL}'"):
-        client.delete_registered_model(MODEL)
-    return shared
+    return new_store()
 
 
 def registered(folder: Path, root: Path, name: str, **figures: float) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,8 @@ from training.tracking import (
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One store for the module: making MLflow's tables takes two seconds."""
-    return tmp_path_factory.mktemp("store with a space")
+def root(new_store: Callable[[], Path]) -> Path:
+    return new_store()
 
 
 @pytest.fixture(autouse=True)
@@ -135,16 +135,10 @@ def test_a_store_that_cannot_be_written_fails_before_the_training(tmp_path: Path
     assert not reached
 
 
-def test_an_artifact_store_that_cannot_be_written_fails_before_the_training(root: Path, tmp_path: Path) -> None:
-    with track(tmp_path, name="first"):
-        pass
-    for folder in (tmp_path / "artifacts").iterdir():
-        for file in sorted(folder.rglob("*"), reverse=True):
-            file.unlink() if file.is_file() else file.rmdir()
-        folder.rmdir()
-    (tmp_path / "artifacts").rmdir()
-    (tmp_path / "artifacts").write_text("in the way")
-    with pytest.raises(TrackingError, match="cannot document in run"), track(tmp_path, name="second"):
+def test_an_artifact_store_that_cannot_be_written_fails_before_the_training(new_store: Callable[[], Path]) -> None:
+    root = new_store()
+    (root / "artifacts").write_text("in the way")
+    with pytest.raises(TrackingError, match="cannot document in run"), track(root, name="doomed"):
         pytest.fail("the training must not start")
 
 
