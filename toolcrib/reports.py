@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from data.mining.report import MiningReport
 from toolcrib.screen import say, show_table
+
+if TYPE_CHECKING:
+    from data.mining.report import MiningReport
 
 _GROUPS = ("all", "warm", "cold")
 

@@ -9,6 +9,7 @@ import typer
 
 from data.errors import InputError
 from data.jsonl import load_catalog, load_queries
+from data.trace_store import read_traces
 from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, TracesOption
 from toolcrib.inputs import read_bundle
 from toolcrib.reports import show_evaluation, show_mining
@@ -64,10 +65,16 @@ def evaluate_command(
     With the very selector that serves it, on held-out queries or traces.
     """
     from training.evaluation import evaluate
+    from training.held_out import queries_from_traces
 
-    if (traces is None) == (queries is None):
+    tools, folder = load_catalog(catalog), read_bundle(bundle)
+    if traces is not None and queries is None:
+        asked = queries_from_traces(read_traces(traces), tools, str(traces))
+    elif queries is not None and traces is None:
+        asked = load_queries(queries)
+    else:
         raise InputError("give either --traces or --queries", source="the command line")
-    report = evaluate(read_bundle(bundle), load_catalog(catalog), load_queries(queries) if queries else [])
+    report = evaluate(folder, tools, asked)
     if as_json:
         print_json(report)
     else:
