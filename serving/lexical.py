@@ -67,13 +67,17 @@ class LexicalIndex:
     def __init__(self, cards: Sequence[ToolCard]) -> None:
         self._rows = len(cards)
         self._vocabulary: dict[str, int] = {}
-        documents = [[self._vocabulary.setdefault(token, len(self._vocabulary)) for token in _read(c)] for c in cards]
+        words: set[str] = set()
+        documents = [
+            [self._vocabulary.setdefault(token, len(self._vocabulary)) for token in _read(card, words)]
+            for card in cards
+        ]
         self._bm25 = bm25s.BM25(k1=_K1, b=_B)
         self._documents_with = np.zeros(0, dtype=np.int64)
         if self._vocabulary:
             self._bm25.index((documents, self._vocabulary), create_empty_token=False, show_progress=False)
             self._documents_with = np.diff(self._bm25.scores["indptr"])
-        self._spelling = SpellingIndex(self._vocabulary)
+        self._spelling = SpellingIndex(words)
         self._keys = _rows_by([{identifier_key(card.name), identifier_key(card.tool_id)} - {""} for card in cards])
         self._name_keys = _rows_by([{identifier_key(card.name)} - {""} for card in cards])
         self._name_words = _rows_by([set(tokenize(card.name).words) for card in cards])
@@ -134,12 +138,13 @@ class LexicalIndex:
         return exact
 
 
-def _read(card: ToolCard) -> list[str]:
-    """All tokens of a card, each as often as its fields weigh."""
+def _read(card: ToolCard, words: set[str]) -> list[str]:
+    """All tokens of a card, each as often as its fields weigh; its words (not its joins) are added to `words`."""
     read: list[str] = []
     for weight, texts_of in _FIELDS:
         for text in texts_of(card):
             tokens = tokenize(text)
+            words.update(tokens.words[:_MAX_FIELD_WORDS])
             read.extend((*tokens.words[:_MAX_FIELD_WORDS], *tokens.joins[:_MAX_FIELD_WORDS]) * weight)
     # Kebab, dots and spaces end a chunk's join early; the whole name is a token in every spelling, and so is the id.
     missing = {identifier_key(card.name), identifier_key(card.tool_id)} - {"", *read}
