@@ -98,12 +98,13 @@ def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str)
     of_log = computed(_positives_of_log(log, options))
     of_cards = rules.card_text_positive(engine.local(rules.card_texts(catalog)), options, of_log)
     twins = engine.local(screening.equivalent_table(options.equivalents))
-    made = ibis.union(of_log, of_cards, distinct=False)
-    against = ibis.union(
-        rules.failed_then_other_succeeded(log, options), rules.shown_not_chosen(log, options), distinct=False
+    made = computed(ibis.union(of_log, of_cards, distinct=False))
+    pairs = computed(rules.preference_pairs(log, options))
+    against = computed(
+        ibis.union(rules.failed_then_other_succeeded(pairs), rules.shown_not_chosen(log, options), distinct=False)
     )
-    positives = computed(screening.screen_positives(made, options))
-    negatives = computed(screening.screen_negatives(against, made, cards, twins, options))
+    positives = computed(screening.screen_positives(made, options, computed))
+    negatives = computed(screening.screen_negatives(against, made, cards, twins, options, computed))
     nothing = computed(screening.screen_no_tool(rules.no_tool(log), of_log))
 
     kept = ibis.union(positives, negatives, distinct=False)
@@ -114,15 +115,14 @@ def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str)
     if not served:
         raise no_positive(rows, options, source)
     hard = kept.filter(kept.reason == "failed_then_other_succeeded")
-    pairs = rules.preference_pairs(log, options).semi_join(hard, PAIR).rename(worse="tool_id")
-    preferences = _collect(pairs, PREFERENCE_SCHEMA)
+    preferences = _collect(pairs.semi_join(hard, PAIR).rename(worse="tool_id"), PREFERENCE_SCHEMA)
     no_tool = _collect(nothing.filter(nothing.fate.isnull()), NO_TOOL_SCHEMA)
 
     fates = ibis.union(*(table.select("fate") for table in (positives, negatives, nothing)), distinct=False)
     by_label = counts_by(examples, "label")
     report = MiningReport(
         **rows,
-        found=rule_counts(log, options, ibis.union(positives, negatives, distinct=False), nothing),
+        found=rule_counts(log, options, pairs, ibis.union(positives, negatives, distinct=False), nothing),
         examples=counts_by(examples, "reason"),
         dropped=counts_by(fates.filter(fates.fate.notnull()).to_pyarrow(), "fate"),
         positives=by_label.get("1.0", 0),

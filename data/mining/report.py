@@ -68,12 +68,12 @@ def row_counts(traces: Any, log: Log) -> dict[str, Any]:
     }
 
 
-def rule_counts(log: Log, options: MiningOptions, examples: Any, no_tool: Any) -> dict[str, int]:
-    """How often each rule applied, by name, in the order of the rules; `examples` and `no_tool` before screening."""
+def rule_counts(log: Log, options: MiningOptions, pairs: Any, examples: Any, no_tool: Any) -> dict[str, int]:
+    """How often each rule applied, by name, in the rules' order; `pairs`, `examples`, `no_tool` before screening."""
     made = counts_by(examples.select("reason").to_pyarrow(), "reason")
     counted = {
         "says_nothing": _count(rules.says_nothing(log)),
-        "failed_alone": _count(rules.failed_alone(log, options)),
+        "failed_alone": _count(rules.failed_alone(log, pairs)),
         "outside_gold": _count(rules.outside_gold(log)),
         "retrieved_not_shown": _count(rules.retrieved_not_shown(log)),
         "no_tool": _count(no_tool),

@@ -113,17 +113,16 @@ def preference_pairs(log: Log, options: MiningOptions) -> Any:
     return pairs.select(*PAIR, "step", "ts", "tenant", "goal", "better", weight=weight)
 
 
-def failed_then_other_succeeded(log: Log, options: MiningOptions) -> Any:
-    """Chosen and failed, and another tool then succeeded at the same goal: a hard negative (see preference_pairs)."""
-    pairs = preference_pairs(log, options)
+def failed_then_other_succeeded(pairs: Any) -> Any:
+    """Chosen and failed, and another tool then succeeded at the same goal: a hard negative, from preference_pairs."""
     losers = pairs.select(*PAIR, "step", "ts", "tenant", "goal", "weight").distinct()
     return _examples(losers, 0.0, losers.weight, "failed_then_other_succeeded")
 
 
-def failed_alone(log: Log, options: MiningOptions) -> Any:
+def failed_alone(log: Log, pairs: Any) -> Any:
     """Called and failed, and no other tool then succeeded: nobody knows whether another would have done better."""
     failed = log.called.filter((log.called.standing == FAILED) & ~log.called.labelled)
-    return failed.anti_join(preference_pairs(log, options), PAIR).select(*PAIR)
+    return failed.anti_join(pairs, PAIR).select(*PAIR)
 
 
 def outside_gold(log: Log) -> Any:

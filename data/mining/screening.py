@@ -16,6 +16,9 @@ from data.mining.calls import PAIR
 from data.mining.options import MiningOptions
 from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
 
+Computed = Callable[[Any], Any]
+"""Computes an Ibis table once, for several readers (`Engine.computed`)."""
+
 REPEATED = "repeated_request"
 OVER_POSITIVES = "over_positives_per_tool"
 OVER_NEGATIVES = "over_negatives_per_tool"
@@ -25,14 +28,16 @@ EQUIVALENT = "negative_equivalent_to_one_that_served"
 NO_TOOL_SERVED = "no_tool_request_that_a_tool_served"
 
 
-def screen_positives(examples: Any, options: MiningOptions) -> Any:
+def screen_positives(examples: Any, options: MiningOptions, computed: Computed) -> Any:
     """Positives with their fate: repeated requests first, then the cap of each tool."""
     unfated = examples.mutate(fate=ibis.null("string"))
     once = _cap_repeats(unfated, POSITIVE_RULES, options)
-    return _cap_tools(once, POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
+    return _cap_tools(computed(once), POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
 
 
-def screen_negatives(examples: Any, positives: Any, cards: Any, twins: Any, options: MiningOptions) -> Any:
+def screen_negatives(
+    examples: Any, positives: Any, cards: Any, twins: Any, options: MiningOptions, computed: Computed
+) -> Any:
     """Negatives with their fate, given every positive that any rule made, kept or not (twins: equivalent_table).
 
     A tool that served a goal anywhere in the log is no negative for it elsewhere, nor is a tool of the same name on
@@ -54,8 +59,8 @@ def screen_negatives(examples: Any, positives: Any, cards: Any, twins: Any, opti
             else_=ibis.null("string"),
         ),
     )
-    once = _cap_repeats(fated, NEGATIVE_RULES, options)
-    return _cap_tools(once, NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
+    once = _cap_repeats(computed(fated), NEGATIVE_RULES, options)
+    return _cap_tools(computed(once), NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
 
 
 def screen_no_tool(requests: Any, positives: Any) -> Any:
