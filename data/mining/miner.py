@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from data.mining.calls import PAIR, Log, card_table, read_log, trace_table
 from data.mining.engines import Engine, opened
 from data.mining.options import MiningOptions
 from data.mining.output import check_replaceable, write_folder
-from data.mining.report import MiningReport, counts_by, no_positive, row_counts, rule_counts
+from data.mining.report import MiningReport, no_positive, row_counts, rule_counts, sizes_by
 
 _TS = pa.timestamp("us", tz="UTC")
 EXAMPLE_SCHEMA = pa.schema(
@@ -95,7 +96,10 @@ def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str)
     cards = engine.local(card_table(catalog))
     traces = trace_table(engine.traces, source)
     log = read_log(traces, cards, computed)
+    rows = row_counts(traces, log)
     of_log = computed(_positives_of_log(log, options))
+    if int(of_log.count().to_pyarrow().as_py()) == 0:
+        raise no_positive(rows, options, source)
     of_cards = rules.card_text_positive(engine.local(rules.card_texts(catalog)), options, of_log)
     twins = engine.local(screening.equivalent_table(options.equivalents))
     made = computed(ibis.union(of_log, of_cards, distinct=False))
@@ -107,26 +111,31 @@ def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str)
     negatives = computed(screening.screen_negatives(against, made, cards, twins, options, computed))
     nothing = computed(screening.screen_no_tool(rules.no_tool(log), of_log))
 
-    kept = ibis.union(positives, negatives, distinct=False)
-    kept = kept.filter(kept.fate.isnull())
-    examples = _collect(kept, EXAMPLE_SCHEMA)
-    served = _tools_served(examples)
-    rows = row_counts(traces, log)
-    if not served:
-        raise no_positive(rows, options, source)
+    judged = ibis.union(positives, negatives, distinct=False)
+    kept = judged.filter(judged.fate.isnull())
     hard = kept.filter(kept.reason == "failed_then_other_succeeded")
+    examples = _collect(kept, EXAMPLE_SCHEMA)
     preferences = _collect(pairs.semi_join(hard, PAIR).rename(worse="tool_id"), PREFERENCE_SCHEMA)
     no_tool = _collect(nothing.filter(nothing.fate.isnull()), NO_TOOL_SCHEMA)
 
-    fates = ibis.union(*(table.select("fate") for table in (positives, negatives, nothing)), distinct=False)
-    by_label = counts_by(examples, "label")
+    fates = sizes_by(
+        ibis.union(
+            judged.select("reason", "fate"), nothing.select("fate", reason=ibis.literal("no_tool")), distinct=False
+        ),
+        *("reason", "fate"),
+    )
+    found, left, dropped = Counter[str](), Counter[str](), Counter[str]()
+    for (reason, fate), size in fates.items():
+        found[reason] += size
+        (left if fate is None else dropped)[reason if fate is None else fate] += size
+    served = _tools_served(examples)
     report = MiningReport(
         **rows,
-        found=rule_counts(log, options, pairs, ibis.union(positives, negatives, distinct=False), nothing),
-        examples=counts_by(examples, "reason"),
-        dropped=counts_by(fates.filter(fates.fate.notnull()).to_pyarrow(), "fate"),
-        positives=by_label.get("1.0", 0),
-        negatives=by_label.get("0.0", 0),
+        found=rule_counts(log, pairs, found),
+        examples={rule: left[rule] for rule in (*rules.POSITIVE_RULES, *rules.NEGATIVE_RULES) if left[rule]},
+        dropped=dict(sorted(dropped.items())),
+        positives=sum(left[rule] for rule in rules.POSITIVE_RULES),
+        negatives=sum(left[rule] for rule in rules.NEGATIVE_RULES),
         preferences=len(preferences),
         no_tool=len(no_tool),
         tools_with_positive=len(served),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
+import ibis
 
 from data.cards import Frozen
 from data.errors import InputError
 from data.mining import rules
-from data.mining.calls import DECISION, UNKNOWN, Log
+from data.mining.calls import DECISION, Log
 from data.mining.options import MiningOptions
 
 
@@ -49,47 +51,58 @@ class MiningReport(Frozen):
 
 def row_counts(traces: Any, log: Log) -> dict[str, Any]:
     """The report's first five fields: what the rows are, before any rule."""
-    none_called = traces.filter(traces.tool_id.isnull())
-    calls = log.rows.filter(log.rows.tool_id.notnull())
-    known = calls.semi_join(log.cards, "tool_id")
-    outcomes = counts_by(traces.filter(traces.tool_id.notnull()).select("outcome").to_pyarrow(), "outcome")
-    calls_known = _count(known)
+    kinds = traces.group_by(
+        outcome=ibis.ifelse(traces.tool_id.isnull(), "no_call", traces.outcome), blank=traces.goal_key.isnull()
+    ).aggregate(size=traces.count())
+    outcomes: Counter[str] = Counter()
+    no_goal = 0
+    for kind in kinds.to_pyarrow().to_pylist():
+        outcomes[kind["outcome"]] += kind["size"]
+        no_goal += kind["size"] if kind["blank"] else 0
+    known = log.rows.left_join(log.cards.select("tool_id", known="tool_id"), "tool_id")
+    (usable,) = (
+        known.aggregate(
+            calls=known.tool_id.count(),
+            known=known.known.count(),
+            decisions=known.select(*DECISION).distinct().count().as_scalar(),
+            folded=log.called.count().as_scalar(),
+        )
+        .to_pyarrow()
+        .to_pylist()
+    )
+    dropped = {"no_goal": no_goal, "unknown_tool": usable["calls"] - usable["known"]}
     return {
-        "rows": _count(traces),
-        "outcomes": outcomes | _positive({"no_call": _count(none_called)}),
-        "rows_dropped": _positive(
-            {
-                "no_goal": _count(traces.filter(traces.goal_key.isnull())),
-                "unknown_tool": _count(calls) - calls_known,
-            }
-        ),
-        "decisions": _count(log.rows.select(*DECISION).distinct()),
-        "calls_folded": calls_known - _count(log.called),
+        "rows": outcomes.total(),
+        "outcomes": dict(sorted(outcomes.items())),
+        "rows_dropped": {what: size for what, size in dropped.items() if size},
+        "decisions": usable["decisions"],
+        "calls_folded": usable["known"] - usable["folded"],
     }
 
 
-def rule_counts(log: Log, options: MiningOptions, pairs: Any, examples: Any, no_tool: Any) -> dict[str, int]:
-    """How often each rule applied, by name, in the rules' order; `pairs`, `examples`, `no_tool` before screening."""
-    made = counts_by(examples.select("reason").to_pyarrow(), "reason")
+def rule_counts(log: Log, pairs: Any, made: Mapping[str, int]) -> dict[str, int]:
+    """How often each rule applied, by name, in the order of the rules.
+
+    `pairs` are the preference pairs, `made` what the rules that make rows gave before screening.
+    """
     counted = {
-        "says_nothing": _count(rules.says_nothing(log)),
-        "failed_alone": _count(rules.failed_alone(log, pairs)),
-        "outside_gold": _count(rules.outside_gold(log)),
-        "retrieved_not_shown": _count(rules.retrieved_not_shown(log)),
-        "no_tool": _count(no_tool),
+        "says_nothing": rules.says_nothing(log),
+        "failed_alone": rules.failed_alone(log, pairs),
+        "outside_gold": rules.outside_gold(log),
+        "retrieved_not_shown": rules.retrieved_not_shown(log),
+        "unknown_outcome": rules.not_known(log),
     }
-    if options.unknown_weight == 0:
-        unknown = log.called.filter((log.called.standing == UNKNOWN) & ~log.called.labelled)
-        counted["unknown_outcome"] = _count(unknown)
-    both = made | counted
+    listed = [table.aggregate(size=table.count()).mutate(rule=ibis.literal(rule)) for rule, table in counted.items()]
+    sizes = {row["rule"]: row["size"] for row in ibis.union(*listed, distinct=False).to_pyarrow().to_pylist()}
     order = (*rules.POSITIVE_RULES, *rules.NEGATIVE_RULES, *rules.COUNTED_RULES)
-    return {rule: both[rule] for rule in order if both.get(rule)}
+    return {rule: size for rule in order if (size := made.get(rule) or sizes.get(rule, 0))}
 
 
-def counts_by(table: pa.Table, column: str) -> dict[str, int]:
-    """Rows of a pyarrow table by the value of a column as text, in the order of the values."""
-    counted = table[column].value_counts().to_pylist()
-    return dict(sorted((str(entry["values"]), int(entry["counts"])) for entry in counted))
+def sizes_by(table: Any, *columns: str) -> dict[tuple[Any, ...], int]:
+    """Rows of an Ibis table by the values of its columns, in their order."""
+    listed = table.group_by(list(columns)).aggregate(size=table.count()).to_pyarrow().to_pylist()
+    sizes = {tuple(row[column] for column in columns): row["size"] for row in listed}
+    return dict(sorted(sizes.items(), key=lambda entry: tuple(str(value) for value in entry[0])))
 
 
 def no_positive(rows: dict[str, Any], options: MiningOptions, source: str) -> InputError:

@@ -61,6 +61,11 @@ def unknown_outcome(log: Log, options: MiningOptions) -> Any:
     return _chosen(log, options, UNKNOWN, options.unknown_weight, "unknown_outcome")
 
 
+def not_known(log: Log) -> Any:
+    """What `unknown_outcome` applies to, whether or not its weight takes examples of it."""
+    return log.called.filter((log.called.standing == UNKNOWN) & ~log.called.labelled).select(*PAIR)
+
+
 def card_texts(catalog: Catalog) -> pa.Table:
     """The summary, examples and aliases of every card: trace_id `card:` + tool id, step counts a card's texts."""
     rows = [

@@ -211,8 +211,8 @@ traces = st.builds(
 )
 
 
-@given(st.lists(traces, min_size=3, max_size=25))
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(traces, min_size=10, max_size=60))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_the_log_every_example_is_consistent(log: list[Trace]) -> None:
     mining = mined([*log, call("mail.send", trace_id="sure", goal="sure")], unknown_weight=0.1)
     examples = rows(mining)

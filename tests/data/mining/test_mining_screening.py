@@ -129,8 +129,7 @@ def test_a_popular_tool_keeps_as_many_examples_as_its_cap_and_the_others_theirs(
 
 
 def test_the_seed_decides_which_examples_a_cap_keeps() -> None:
-    first, again, other = (mined(POPULAR, positives_per_tool=8, seed=seed).examples for seed in (1, 1, 2))
-    assert first.equals(again)
+    first, other = (mined(POPULAR, positives_per_tool=8, seed=seed).examples for seed in (1, 2))
     assert not first.equals(other)
     assert first.num_rows == other.num_rows
 
