@@ -25,7 +25,7 @@ def card_text(card: ToolCard) -> str:
     said = shorten(" ".join(part for part in (card.summary, card.description) if part), _DESCRIPTION_CHARACTERS)
     extra = ", ".join((*card.aliases, *card.capabilities, *card.entities))
     parameters = " ".join(dict.fromkeys(word for p in card.parameter_names[:16] for word in split_identifier(p)))
-    return ". ".join(part for part in (head, said, extra, parameters) if part)
+    return ". ".join(part.rstrip(" .") for part in (head, said, extra, parameters) if part)
 
 
 def query_text(goal: str) -> str:

@@ -1,0 +1,91 @@
+"""The encoder at serving time: tokenizer and ONNX graph; texts in, vectors and token states out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from data.errors import BundleError
+
+CHUNK = 32
+"""Texts a forward pass; chunks are cut from the length-sorted input, so that padding stays small."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """`vectors` (n, d) float32 of unit length; `states[i]` (tokens of text i, d) float32, or None if not asked for."""
+
+    vectors: NDArray[np.float32]
+    states: list[NDArray[np.float32]] | None
+
+
+def session(path: Path, threads: int) -> ort.InferenceSession:
+    """An ONNX Runtime session on the CPU. `threads` is the intra-op count; 1 is best beside other work."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises its own classes, which share no public base
+        raise BundleError(f"{path}: ONNX Runtime cannot load this graph ({error})") from error
+
+
+class Encoder:
+    """Texts -> unit vectors and token states, in one pass. A text's result does not depend on its neighbours."""
+
+    def __init__(self, graph: Path, tokenizer: Path, *, threads: int = 1) -> None:
+        self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self._session = session(graph, threads)
+        self.dimension: int = self._session.get_outputs()[0].shape[-1]
+
+    def token_ids(self, text: str, max_tokens: int) -> list[int]:
+        """Ids with the special tokens around them, cut to `max_tokens` at the end of the text, markers kept."""
+        ids: list[int] = self.tokenizer.encode(text).ids
+        return ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]]
+
+    def count(self, text: str) -> int:
+        """Tokens of the text itself, special tokens not counted."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def encode(self, texts: Sequence[str], max_tokens: int, *, states: bool = False) -> Encoded:
+        """Encode `texts`, each cut to `max_tokens` (2 or more)."""
+        rows = [self.token_ids(text, max_tokens) for text in texts]
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+        vectors = np.zeros((len(rows), self.dimension), np.float32)
+        kept: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), np.float32)] * len(rows)
+        for start in range(0, len(order), CHUNK):
+            chosen = order[start : start + CHUNK]
+            ids, attention = pad([rows[i] for i in chosen])
+            vector, token_states = (
+                self._session.run(
+                    ["vector", "token_states"] if states else ["vector"],
+                    {"input_ids": ids, "attention_mask": attention},
+                )
+                if states
+                else (*self._session.run(["vector"], {"input_ids": ids, "attention_mask": attention}), None)
+            )
+            vectors[chosen] = vector
+            if states:
+                for place, i in enumerate(chosen):
+                    kept[i] = token_states[place, : len(rows[i])]
+        return Encoded(vectors, kept if states else None)
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of ids -> (ids, attention mask), both (n, longest) int64; padding has id 0 and mask 0."""
+    width = max(len(row) for row in rows)
+    ids = np.zeros((len(rows), width), np.int64)
+    attention = np.zeros((len(rows), width), np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+        attention[i, : len(row)] = 1
+    return ids, attention

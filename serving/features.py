@@ -1,0 +1,127 @@
+"""Features: what the relevance head sees of each candidate. One function for training and serving.
+
+Every feature is local to one decision: raw signals, the same signals against the best candidate's (so that they mean
+the same on a catalog of 50 tools and one of 10,000), and how much past a tool has, so that a score built on past use
+is never compared blindly with one that cannot have any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+FEATURES_VERSION = "1"
+
+FEATURES: tuple[str, ...] = (
+    "cosine",
+    "cosine_gap",
+    "bm25",
+    "bm25_share",
+    "name",
+    "exact",
+    "cosine_gap_new",
+    "bm25_share_new",
+    "reach_new",
+    "is_new",
+    "centroid",
+    "shrunk",
+    "shrunk_gap",
+    "vote",
+    "nearest",
+    "log_count",
+    "interaction",
+    "interaction_gap",
+    "interaction_gap_new",
+    "cross",
+    "cross_gap",
+    "failure_rate",
+    "same_domain",
+)
+"""Names of the columns of `features`, in order. A bundle stores them and is refused when they differ."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Scores of k candidates for one query; every array (k,) float32, in the same order.
+
+    `cosine` to the card vector; `bm25` >= 0; `name` share of the tool's name in the query; `exact` 0 or 1; `centroid,
+    shrunk, vote, nearest, count` as in UsageScores; `interaction`, `cross` the rerankers' scores (zeros where one does
+    not run); `failure_rate` shrunk share of past calls that failed for a reason that is the tool's; `same_domain` 1
+    where the tool belongs to the server used just before. `reach`: cosine of the nearest past subgoal.
+    """
+
+    cosine: Floats
+    bm25: Floats
+    name: Floats
+    exact: Floats
+    centroid: Floats
+    shrunk: Floats
+    vote: Floats
+    nearest: Floats
+    count: Floats
+    interaction: Floats
+    cross: Floats
+    failure_rate: Floats
+    same_domain: Floats
+    reach: float
+
+    def take(self, chosen: NDArray[np.int64]) -> Signals:
+        """The signals of some of the candidates."""
+        arrays = {k: v[chosen] for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)
+
+    def as_new(self, new: NDArray[np.bool_]) -> Signals:
+        """The same candidates, those marked `new` without any past: how a tool looked before its first use."""
+        old = ~new
+        votes = self.vote * old
+        total = float(votes.sum())
+        return replace(
+            self,
+            centroid=self.centroid * old,
+            shrunk=np.where(new, self.cosine, self.shrunk).astype(np.float32),
+            vote=votes * (float(self.vote.sum()) / total) if total > 0 else votes,
+            nearest=self.nearest * old,
+            count=self.count * old,
+            failure_rate=self.failure_rate * old,
+        )
+
+
+def features(s: Signals) -> NDArray[np.float32]:
+    """(k, len(FEATURES)) float32 for the k candidates of one decision; k = 0 gives no rows."""
+    k = len(s.cosine)
+    if k == 0:
+        return np.zeros((0, len(FEATURES)), np.float32)
+    new = (s.count <= 0).astype(np.float32)
+    cosine_gap = s.cosine - s.cosine.max()
+    bm25_share = s.bm25 / max(float(s.bm25.max()), 1e-6)
+    interaction_gap = s.interaction - s.interaction.max()
+    columns = (
+        s.cosine,
+        cosine_gap,
+        np.log1p(s.bm25),
+        bm25_share,
+        s.name,
+        s.exact,
+        cosine_gap * new,
+        bm25_share * new,
+        np.float32(s.reach) * new,
+        new,
+        s.centroid,
+        s.shrunk,
+        s.shrunk - s.shrunk.max(),
+        s.vote,
+        s.nearest,
+        np.log1p(s.count),
+        s.interaction,
+        interaction_gap,
+        interaction_gap * new,
+        s.cross,
+        s.cross - s.cross.max(),
+        s.failure_rate,
+        s.same_domain,
+    )
+    return np.stack([np.broadcast_to(c, (k,)) for c in columns], axis=1).astype(np.float32)

@@ -1,0 +1,35 @@
+"""Retrieval: the rankings that gather candidates, fused by reciprocal rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+RRF_K = 60
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+
+
+def top(scores: NDArray[np.float32], k: int, allowed: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Rows of the k largest scores above zero, best first, equal scores in row order; only `allowed` rows if given."""
+    rows = allowed if allowed is not None else np.arange(len(scores))
+    values = scores[rows]
+    if len(rows) > k:
+        bar = np.partition(values, len(values) - k)[len(values) - k]
+        rows, values = rows[values >= bar], values[values >= bar]
+    order = np.lexsort((rows, -values))
+    best = order[values[order] > 0][:k]
+    return rows[best]
+
+
+def fuse(
+    rankings: Sequence[NDArray[np.int64]], k: int, weights: Sequence[float] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rankings of rows -> the k rows with the largest sum of weight / (RRF_K + rank), and those sums."""
+    score: dict[int, float] = {}
+    for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
+        for rank, row in enumerate(ranking.tolist(), 1):
+            score[row] = score.get(row, 0.0) + weight / (RRF_K + rank)
+    rows = sorted(score, key=lambda row: (-score[row], row))[:k]
+    return np.array(rows, np.int64), np.array([score[row] for row in rows])

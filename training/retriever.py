@@ -1,0 +1,100 @@
+"""The retriever: a bi-encoder fine-tuned so that a request lies next to the card of the tool that served it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from training.batches import distinct_batches
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A request, the text of the card that served it, optional hard negatives, and what must not share its batch."""
+
+    query: str
+    card: str
+    keys: frozenset[Hashable]
+    negatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RetrieverSettings:
+    """`max_tokens` per text; `freeze_layers` counts the lowest transformer layers that stay as they are."""
+
+    epochs: float = 1.0
+    batch_size: int = 32
+    learning_rate: float = 5e-5
+    max_tokens: int = 64
+    freeze_layers: int = 0
+    scale: float = 20.0
+    seed: int = 0
+    bf16: bool = False
+
+
+def train_retriever(
+    model: SentenceTransformer, pairs: Sequence[Pair], settings: RetrieverSettings, callbacks: Sequence[Any] = ()
+) -> SentenceTransformer:
+    """Fine-tune `model` in place on `pairs` by the multiple-negatives ranking loss, both directions.
+
+    Word embeddings stay frozen: a few thousand pairs reach a small part of the vocabulary, and moving only that part
+    pulls it away from the rest.
+    """
+    model.max_seq_length = settings.max_tokens
+    freeze(model, settings.freeze_layers)
+    width = min((len(pair.negatives) for pair in pairs), default=0)
+    columns = {"query": [p.query for p in pairs], "card": [p.card for p in pairs]}
+    for i in range(width):
+        columns[f"negative_{i}"] = [p.negatives[i] for p in pairs]
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=scratch,
+            num_train_epochs=settings.epochs,
+            per_device_train_batch_size=settings.batch_size,
+            learning_rate=settings.learning_rate,
+            warmup_steps=0.1,
+            seed=settings.seed,
+            data_seed=settings.seed,
+            bf16=settings.bf16,
+            use_cpu=not torch.cuda.is_available(),
+            batch_sampler=distinct_batches([p.keys for p in pairs]),
+            save_strategy="no",
+            eval_strategy="no",
+            logging_steps=20,
+            report_to="none",
+            disable_tqdm=bool(callbacks),
+            dataloader_num_workers=0,
+            dataloader_pin_memory=False,
+        )
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=arguments,
+            train_dataset=Dataset.from_dict(columns),
+            loss=MultipleNegativesRankingLoss(
+                model, scale=settings.scale, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
+            ),
+            callbacks=list(callbacks),
+        )
+        trainer.train()
+    model.eval()
+    return model
+
+
+def freeze(model: SentenceTransformer, layers: int) -> None:
+    """Stop gradients into the word embeddings and the lowest `layers` transformer layers."""
+    transformer = model[0].auto_model
+    transformer.embeddings.word_embeddings.weight.requires_grad_(False)
+    for layer in list(transformer.encoder.layer)[:layers]:
+        for parameter in layer.parameters():
+            parameter.requires_grad_(False)
