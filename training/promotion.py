@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.errors import BundleError
+from serving.bundle import load_bundle
 from training.tracking import BUNDLE_TAG, CHAMPION, DEFAULT_ROOT, MODEL, VALIDATION_TAG, TrackingError, open_client
 
 QUALITY = "ndcg@10"
@@ -40,7 +40,7 @@ def promote(bundle: Path, root: Path = DEFAULT_ROOT) -> Promotion:
     over, save quality. Raises BundleError for a folder that is no bundle, TrackingError for a bundle that is not
     registered in this store and for a store that cannot be reached.
     """
-    name, client = _bundle_version(bundle), open_client(root)
+    name, client = load_bundle(bundle).version, open_client(root)
     found = client.search_model_versions(f"name = '{MODEL}' and tags.`{BUNDLE_TAG}` = '{name}'")
     if not found:
         raise TrackingError(
@@ -94,12 +94,3 @@ def _champion(client: Any) -> Any | None:
 def _validation(version: Any) -> dict[str, float]:
     figures = json.loads(version.tags.get(VALIDATION_TAG, "{}"))
     return {name: float(value) for name, value in figures.items()}
-
-
-def _bundle_version(bundle: Path) -> str:
-    manifest = bundle / "manifest.json"
-    try:
-        version = json.loads(manifest.read_text(encoding="utf-8"))["bundle_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{manifest}: no bundle's manifest ({error}); give the folder that train wrote") from error
-    return str(version)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from data.errors import BundleError
+from serving.bundle import CARDS, RETRIEVER, TOKENIZER, Manifest, load_bundle, seal
 from training.promotion import promote
 from training.tracking import CHAMPION, MODEL, TrackingError, open_client, track
 
@@ -19,14 +19,22 @@ def root(new_store: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path
     return new_store()
 
 
-def registered(folder: Path, root: Path, name: str, **figures: float) -> Path:
-    """A bundle whose version is `name`, registered with these validation figures."""
+def sealed(folder: Path, name: str) -> Path:
+    """A folder that loads as a bundle; `name` makes its content, and so its version, its own."""
     bundle = folder / name
     bundle.mkdir()
-    (bundle / "manifest.json").write_text(json.dumps({"bundle_version": name}))
-    figures = {key.replace("ndcg", "ndcg@10"): value for key, value in figures.items()}
+    for file in (TOKENIZER, CARDS, RETRIEVER):
+        (bundle / file).write_text(name)
+    seal(bundle, Manifest(base_model="test", retriever_graph=RETRIEVER, max_query_tokens=32, max_card_tokens=64))
+    return bundle
+
+
+def registered(folder: Path, root: Path, name: str, **figures: float) -> Path:
+    """A sealed bundle, registered with these validation figures."""
+    bundle = sealed(folder, name)
     with track(root, name=name) as run:
-        run.register(bundle, name, figures)
+        validation = {key.replace("ndcg", "ndcg@10"): value for key, value in figures.items()}
+        run.register(bundle, load_bundle(bundle).version, validation)
     return bundle
 
 
@@ -89,13 +97,18 @@ def test_promoting_the_champion_again_changes_nothing(root: Path, tmp_path: Path
 
 def test_a_bundle_that_this_store_does_not_know_is_an_error(root: Path, tmp_path: Path) -> None:
     registered(tmp_path, root, "known", ndcg=0.6)
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
-    (stranger / "manifest.json").write_text(json.dumps({"bundle_version": "stranger"}))
-    with pytest.raises(TrackingError, match=r"bundle stranger in .* is not registered"):
-        promote(stranger, root)
+    with pytest.raises(TrackingError, match=r"bundle \w{16} in .* is not registered"):
+        promote(sealed(tmp_path, "stranger"), root)
 
 
 def test_a_folder_without_a_manifest_is_no_bundle(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"manifest\.json: no bundle's manifest"):
+    with pytest.raises(BundleError, match=r"no manifest\.json here"):
         promote(tmp_path, root)
+
+
+def test_a_bundle_that_was_changed_after_training_is_refused(root: Path, tmp_path: Path) -> None:
+    bundle = registered(tmp_path, root, "changed", ndcg=0.6)
+    (bundle / RETRIEVER).write_text("other weights")
+    with pytest.raises(BundleError, match=r"'retriever\.onnx' is not the file that was trained"):
+        promote(bundle, root)
+    assert champion(root) is None
