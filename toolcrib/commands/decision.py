@@ -81,12 +81,12 @@ def explain_command(
 
 
 def _print_rendered(found: Slice, catalog: Catalog, form: MenuFormat) -> None:
-    """The menu as a model gets it: first what stays the same from turn to turn, then what belongs to this one."""
+    """The menu as a model gets it, in two parts: what stays the same from turn to turn, then what this turn adds."""
     from serving.disclosure import render
 
     shown = [entry for entry in found.menu if entry.verdict != "deny"]
-    stable = [catalog[entry.tool_id] for entry in shown if entry.reason in {"core", "used"}]
-    turn = [catalog[entry.tool_id] for entry in shown if entry.reason not in {"core", "used"}]
-    rendered = render(stable, turn, "selection", form.value)
+    reasons = {reason: [catalog[e.tool_id] for e in shown if e.reason == reason] for reason in ("core", "used")}
+    turn = [catalog[entry.tool_id] for entry in shown if entry.reason not in reasons]
+    rendered = render([*reasons["core"], *reasons["used"]], turn, "selection", form.value)
     print(rendered.prefix)
     print(rendered.turn)
