@@ -8,6 +8,7 @@ is never compared blindly with one that cannot have any.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,7 @@ class Signals:
 
     def take(self, chosen: NDArray[np.int64]) -> Signals:
         """The signals of some of the candidates."""
-        arrays = {k: v[chosen] for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {k: v[chosen] for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
         return replace(self, **arrays)
 
     def as_new(self, new: NDArray[np.bool_]) -> Signals:

@@ -34,8 +34,9 @@ class Usage:
     `vectors` (m, d) float32: one row a distinct past subgoal. `query` (l,) int: link -> row of `vectors`.
     `tool` (l,) int: link -> position in `tools`; -1 = nothing fitted that subgoal. `weight` (l,) float32 in (0, 1]:
     success, inverse propensity and age, already multiplied. `failed` (l,) bool: the tool was tried there and failed by
-    its own fault; such a link counts towards the failure rate and nothing else. `tenant` (l,) int: position in `tenants`; tenant "" is
-    shared by all. `group` (m,): rows of one group are one request asked again, and are forgotten together.
+    its own fault; such a link counts towards the failure rate and nothing else. `tenant` (l,) int: position in
+    `tenants`; tenant "" is shared by all. `group` (m,): rows of one group are one request asked again, and are
+    forgotten together.
     """
 
     vectors: NDArray[np.float32]
@@ -104,6 +105,7 @@ class UsageMemory:
         self._good = _Links(query[~failed], tool[~failed], weight[~failed])
         self._bad = _Links(query[failed], tool[failed], weight[failed])
         self._sums, self.counts, self._failures = self._totals(np.zeros(len(used), np.bool_))
+        self.observations = np.bincount(tool[tool >= 0], minlength=len(cards))
         self._used = np.flatnonzero(self.counts > 0)
         self._centroids = unit(self._sums[self._used])
         self._shrunk = cards.copy()
@@ -184,7 +186,8 @@ def _shrink(cards: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows scaled to length 1; a zero row stays zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return (vectors / np.maximum(length, 1e-12)).astype(np.float32)
+    scaled: NDArray[np.float32] = (vectors / np.maximum(length, 1e-12)).astype(np.float32)
+    return scaled
 
 
 class Link(NamedTuple):

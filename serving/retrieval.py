@@ -33,3 +33,15 @@ def fuse(
             score[row] = score.get(row, 0.0) + weight / (RRF_K + rank)
     rows = sorted(score, key=lambda row: (-score[row], row))[:k]
     return np.array(rows, np.int64), np.array([score[row] for row in rows])
+
+
+def in_turns(rankings: Sequence[NDArray[np.int64]], k: int) -> NDArray[np.int64]:
+    """At most k distinct rows, the rankings giving their best remaining row in turn."""
+    taken: dict[int, None] = {}
+    for place in range(max((len(ranking) for ranking in rankings), default=0)):
+        for ranking in rankings:
+            if place < len(ranking):
+                taken.setdefault(int(ranking[place]))
+                if len(taken) == k:
+                    return np.array(list(taken), np.int64)
+    return np.array(list(taken), np.int64)

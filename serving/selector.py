@@ -1,0 +1,337 @@
+"""The selector: bundle + catalog + caller -> slice. `Selector.select` reads as the order of the decision."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.card_text import card_text
+from data.catalog import Catalog, content_hash
+from data.context import Caller, Subgoal
+from data.errors import InputError
+from data.words import split_identifier
+from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
+from serving.cross_encoder import CrossEncoderReranker
+from serving.disclosure import approximate_tokens, token_count
+from serving.encoder import Encoded, Encoder
+from serving.evidence import Evidence, evidence, gather, same_domain, signals
+from serving.explore import Exploration, eligible_tools
+from serving.features import Signals
+from serving.index import Index, build_index, load_models
+from serving.interaction import InteractionWeights
+from serving.mask import MaskResult
+from serving.memory import UsageMemory
+from serving.menu import Menu, MenuLimits, build_menu
+from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
+from serving.query import resolve_query
+from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
+from serving.request_filter import RULES as REQUEST_RULES
+from serving.request_filter import RequestFilterResult, request_filter
+from serving.settings import SelectorSettings
+from serving.slice import Abstention, Degradation, MenuEntry, Slice, StageRecord
+from serving.tiebreak import tiebreak
+
+UNTRAINED = "none"
+
+
+class Selector:
+    """Chooses menus from one catalog with one bundle. Threads may share it."""
+
+    def __init__(
+        self,
+        bundle: Bundle | None,
+        catalog: Catalog,
+        policy: RiskPolicy = DEFAULT_POLICY,
+        settings: SelectorSettings | None = None,
+    ) -> None:
+        self.bundle, self.catalog, self.policy = bundle, catalog, policy
+        self.settings = settings or SelectorSettings()
+        self.encoder: Encoder | None = None
+        self._weights: InteractionWeights | None = None
+        if bundle is not None:
+            self.encoder, self._weights = load_models(bundle, self.settings.threads)
+        self.index: Index = build_index(catalog, bundle, self.encoder, self._weights)
+        self._head = self._optional_head(RELEVANCE)
+        self._fit = self._optional_head(ABSTENTION)
+        self._cross = self._cross_encoder()
+        self._unavailable: frozenset[str] = frozenset()
+        self.memory = lru_cache(maxsize=64)(self._memory_of)
+        self._tokens = self._token_costs()
+        if bundle is not None and not self.settings.allow_foreign_catalog:
+            self._refuse_foreign(bundle)
+
+    @classmethod
+    def load(
+        cls,
+        bundle: Path | None,
+        catalog: Catalog,
+        *,
+        policy: RiskPolicy | None = None,
+        settings: SelectorSettings | None = None,
+    ) -> Selector:
+        """Load a bundle folder for `catalog`; None = no trained model, ranking by BM25 alone.
+
+        Raises BundleError for a bundle that must not be served, InputError for an empty catalog and for a catalog that
+        shares no tool with the bundle's past.
+        """
+        found = load_bundle(bundle) if bundle is not None else None
+        return cls(found, catalog, policy or DEFAULT_POLICY, settings)
+
+    def set_unavailable(self, tool_ids: frozenset[str]) -> None:
+        """Tools that are down: masked from the next request on."""
+        self._unavailable = tool_ids
+
+    def select(self, subgoal: Subgoal | str, caller: Caller | None = None, *, request_id: str = "") -> Slice:
+        """Decide which tools to show for one subgoal.
+
+        The same versions, caller, subgoal and `request_id` give the same slice; without a request id, one is drawn.
+        Raises InputError for a goal that is empty or too long.
+        """
+        goal = _subgoal(subgoal)
+        who = caller or Caller()
+        request_id = request_id or uuid.uuid4().hex
+        run = _Run()
+
+        with run.stage("query"):
+            query = resolve_query(goal, who.recent)
+        with run.stage("mask"):
+            mask = self.index.mask.apply(who, self._unavailable)
+            run.note("mask", int(mask.allowed.sum()), mask.dropped)
+        with run.stage("filter"):
+            wanted = request_filter(self.index.risk, goal)
+            permitted = mask.allowed & wanted.keep
+            run.note("filter", int(permitted.sum()), self._filtered(mask, wanted))
+        with run.stage("encode"):
+            encoded = self._encode(query, run)
+        with run.stage("retrieve"):
+            memory = self.memory(who.tenant)
+            vector = encoded.vectors[0] if encoded is not None else None
+            found = evidence(query, vector, self.index, memory, mask.allowed)
+            rows, fused = gather(found, self.settings.candidates, np.flatnonzero(permitted))
+            run.note("retrieve", len(rows), scores=self._named(rows, fused))
+        with run.stage("rerank"):
+            seen = self._rerank(query, encoded, found, rows, who, run)
+        with run.stage("relevance"):
+            rows, relevant, stance = self._judge(query, found, rows, seen, run)
+        with run.stage("tiebreak"):
+            order = self._order(rows, relevant)
+            rows, relevant = rows[order], relevant[order]
+        with run.stage("menu"):
+            menu = self._menu(rows, relevant, stance, mask.allowed, permitted, who, memory, request_id, run)
+        with run.stage("policy"):
+            entries = tuple(self._with_verdict(entry, who, goal) for entry in menu.entries)
+        return Slice(
+            request_id=request_id,
+            catalog_version=self.catalog.version,
+            bundle_version=self.bundle.version if self.bundle else UNTRAINED,
+            policy_version=self.policy.version,
+            caller_key=content_hash([who.model_dump_json(), *sorted(self._unavailable)])[:16],
+            subgoal=goal,
+            query=query,
+            menu=entries,
+            ranking=tuple(self.index.catalog.ids[row] for row in rows.tolist()),
+            abstention=stance,
+            degradations=tuple(run.degradations),
+            record=tuple(run.record),
+            timings_ms=run.timings,
+        ).sealed()
+
+    # The stages
+
+    def _filtered(self, mask: MaskResult, wanted: RequestFilterResult) -> dict[str, str]:
+        """What the request filter dropped of that which the mask let through."""
+        ids = self.index.catalog.ids
+        return {ids[row]: REQUEST_RULES[wanted.rule[row]] for row in np.flatnonzero(mask.allowed & ~wanted.keep)}
+
+    def _encode(self, query: str, run: _Run) -> Encoded | None:
+        if self.encoder is None or self.bundle is None:
+            return None
+        try:
+            limit = self.bundle.manifest.max_query_tokens
+            return self.encoder.encode([query], limit, states=self._weights is not None)
+        except Exception as error:  # a model that fails must cost order, never the answer
+            run.degrade("encode", f"the encoder failed ({error}); lexical search alone")
+            return None
+
+    def _rerank(
+        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], who: Caller, run: _Run
+    ) -> Signals:
+        last = (who.recent.tools or who.used_tools)[-1:]
+        near = same_domain(self.index, rows, last[0] if last else None)
+        interaction = cross = None
+        if encoded is not None and len(rows):
+            try:
+                interaction = self._interact(encoded, found, rows)
+                cross = self._read_pairs(query, rows, run)
+            except Exception as error:  # a model that fails must cost order, never the answer
+                run.degrade("rerank", f"the reranker failed ({error}); first-stage scores alone")
+        if interaction is not None:
+            run.note("rerank", len(rows), scores=self._named(rows, interaction))
+        elif cross is not None:
+            run.note("rerank", len(rows), scores=self._named(rows, cross))
+        return signals(found, rows, interaction=interaction, cross=cross, same_domain=near)
+
+    def _interact(self, encoded: Encoded, found: Evidence, rows: NDArray[np.int64]) -> NDArray[np.float32] | None:
+        if self._weights is None or self.index.tokens is None or encoded.states is None or found.cosine is None:
+            return None
+        cosine: NDArray[np.float32] = found.cosine[rows]
+        return self._weights.scores(encoded.states[0], self.index.tokens, rows, cosine)
+
+    def _read_pairs(self, query: str, rows: NDArray[np.int64], run: _Run) -> NDArray[np.float32] | None:
+        if self._cross is None:
+            return None
+        texts = [card_text(self.index.catalog.cards[row]) for row in rows]
+        deadline = time.perf_counter() + self.settings.rerank_budget_ms / 1000
+        scores, reached = self._cross.scores(query, texts, deadline=deadline)
+        if reached < len(rows):
+            run.degrade("rerank", f"the time budget ended after {reached} of {len(rows)} candidates")
+        return np.nan_to_num(scores, nan=float(np.nanmin(scores)) if reached else 0.0).astype(np.float32)
+
+    def _judge(
+        self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: _Run
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], Abstention]:
+        """The candidates, best first, with their relevance (NaN without a trained head), and whether anything fits."""
+        if self._head is None or found.cosine is None:
+            if self._head is not None:
+                run.degrade("relevance", "no vectors for this query; the fused order stands")
+            return rows, np.full(len(rows), np.nan), Abstention()
+        relevant = relevance(self._head, seen)
+        order = np.lexsort((rows, -relevant))
+        run.note("relevance", len(rows), scores=self._named(rows[order], relevant[order]))
+        stance = Abstention()
+        if self._fit is not None and self.bundle is not None:
+            nothing = found.usage.nothing if found.usage is not None else 0.0
+            fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
+            short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
+            named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
+            manifest = self.bundle.manifest
+            stance = abstention(fit, query, manifest.missing_below, manifest.widen_below, named=named)
+        return rows[order], relevant[order], stance
+
+    def _order(self, rows: NDArray[np.int64], relevant: NDArray[np.float64]) -> NDArray[np.int64]:
+        if np.isnan(relevant).any():
+            return np.arange(len(rows))
+        return tiebreak(relevant, self.index.cost[rows], self.index.p50[rows], rows, self.settings.margin)
+
+    def _menu(
+        self,
+        rows: NDArray[np.int64],
+        relevant: NDArray[np.float64],
+        stance: Abstention,
+        allowed: NDArray[np.bool_],
+        permitted: NDArray[np.bool_],
+        who: Caller,
+        memory: UsageMemory | None,
+        request_id: str,
+        run: _Run,
+    ) -> Menu:
+        catalog, settings = self.index.catalog, self.settings
+        stands = stance.outcome in ("menu", "widen")
+        observed = memory.observations if memory is not None else np.zeros(len(catalog))
+        eligible = eligible_tools(
+            allowed,
+            permitted,
+            self.index.risk,
+            observed.astype(np.int64),
+            threshold=settings.explore_below,
+            explore_writes=settings.explore_writes,
+        )
+        menu = build_menu(
+            catalog.ids,
+            self._tokens,
+            allowed,
+            core=[row for row, card in enumerate(catalog.cards) if card.core],
+            used=[catalog.row[tool] for tool in who.used_tools if tool in catalog.row],
+            ranked=rows.tolist() if stands else [],
+            relevance=relevant.tolist() if stands else [],
+            limits=MenuLimits(settings.token_budget, settings.max_tools),
+            exploration=Exploration(request_id, settings.explore_rate, eligible) if stands else None,
+        )
+        left_out = menu.left_out if stands else {catalog.ids[row]: "abstained" for row in rows.tolist()}
+        for tool_id, limit in menu.left_out.items():
+            if catalog[tool_id].core:
+                run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})")
+        run.note("menu", len(menu.entries), left_out)
+        return menu
+
+    def _with_verdict(self, entry: MenuEntry, who: Caller, goal: Subgoal) -> MenuEntry:
+        what, rule = verdict(self.policy, self.catalog[entry.tool_id], who, goal)
+        known = None if entry.relevance is not None and np.isnan(entry.relevance) else entry.relevance
+        return entry.model_copy(update={"verdict": what, "rule": rule, "relevance": known})
+
+    # What is made once
+
+    def _optional_head(self, name: str) -> Head | None:
+        return Head(self.bundle.file(name)) if self.bundle is not None and self.bundle.has(name) else None
+
+    def _cross_encoder(self) -> CrossEncoderReranker | None:
+        if self.bundle is None or self.bundle.manifest.reranker != "cross_encoder":
+            return None
+        manifest, own = self.bundle.manifest, "reranker.tokenizer.json"
+        return CrossEncoderReranker(
+            self.bundle.file(manifest.reranker_graph),
+            self.bundle.file(own if self.bundle.has(own) else TOKENIZER),
+            max_pair_tokens=manifest.max_pair_tokens,
+            threads=self.settings.threads,
+        )
+
+    def _memory_of(self, tenant: str) -> UsageMemory | None:
+        if self.bundle is None or self.index.vectors is None:
+            return None
+        return UsageMemory(self.bundle.usage, self.index.vectors, self.index.catalog.row, tenant)
+
+    def _token_costs(self) -> NDArray[np.int64]:
+        counter = self.encoder.count if self.encoder is not None else approximate_tokens
+        return np.array([token_count(card, "selection", counter) for card in self.catalog.cards], np.int64)
+
+    def _refuse_foreign(self, bundle: Bundle) -> None:
+        past = bundle.usage.tools
+        if past and not any(tool in self.catalog for tool in past):
+            raise InputError(
+                f"the bundle was trained on another catalog: none of the {len(past)} tools in its past is here",
+                source=str(bundle.path),
+                hint="train a bundle on this catalog's traces, or allow a foreign catalog to carry the model over",
+            )
+
+    def _named(self, rows: NDArray[np.int64], scores: NDArray[np.floating]) -> dict[str, float]:
+        ids = self.index.catalog.ids
+        return {ids[row]: round(float(score), 6) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+
+
+class _Run:
+    """What one decision leaves behind: times, the record of its stages, what degraded."""
+
+    def __init__(self) -> None:
+        self.timings: dict[str, float] = {}
+        self.record: list[StageRecord] = []
+        self.degradations: list[Degradation] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.timings[name] = (time.perf_counter() - started) * 1000
+
+    def note(
+        self, stage: str, kept: int, dropped: Mapping[str, str] | None = None, scores: Mapping[str, float] | None = None
+    ) -> None:
+        self.record.append(StageRecord(stage=stage, kept=kept, dropped=dict(dropped or {}), scores=dict(scores or {})))
+
+    def degrade(self, stage: str, what: str) -> None:
+        self.degradations.append(Degradation(stage=stage, what=what))
+
+
+def _subgoal(given: Subgoal | str) -> Subgoal:
+    if isinstance(given, Subgoal):
+        return given
+    try:
+        return Subgoal(goal=given)
+    except ValueError as error:
+        raise InputError("the goal is too long", field="goal", hint="give one step, not a transcript") from error
