@@ -15,16 +15,16 @@ from data.lint import lint_catalog
 from data.mining.miner import mine
 from data.trace_store import write_traces
 from serving.selector import Selector
-from toolcrib.demo_data import REQUESTS, guarded, split
+from serving.slice import Slice
+from toolcrib.demo_data import EVERYTHING, REQUESTS, guarded, split
 from toolcrib.reports import show_evaluation, show_mining
 from toolcrib.screen import say
-from toolcrib.slices import show_menu, withheld_by_rule
+from toolcrib.slices import show_menu, withheld
 from training.evaluation import evaluate
 from training.pipeline import train
 from training.recipe import load_recipe
 
 _STEPS = 6
-_NAMED = 4
 
 
 def demo(out: Path) -> None:
@@ -61,9 +61,14 @@ def _show_requests(bundle: Path, catalog: Catalog) -> None:
         say(f"{number}. {request.title}", style="bold")
         found = selector.select(request.subgoal, request.caller, request_id=f"demo-{number}")
         show_menu(found)
-        for rule, tools in withheld_by_rule(found).items():
-            more = len(tools) - _NAMED
-            say(f"   withheld by {rule}: {', '.join(tools[:_NAMED])}" + (f" and {more} more" if more > 0 else ""))
+        _show_withheld(found, selector.select(request.subgoal, EVERYTHING, request_id=f"demo-{number}"))
+
+
+def _show_withheld(found: Slice, unrestricted: Slice) -> None:
+    """What this caller did not get of the menu of a caller who holds everything, and by which rule."""
+    rules = withheld(found)
+    missed = [f"{entry.tool_id} ({rules[entry.tool_id]})" for entry in unrestricted.menu if entry.tool_id in rules]
+    say(f"operators only: {len(rules)} tools were withheld; of an unrestricted menu: {', '.join(missed) or 'none'}")
 
 
 @contextmanager

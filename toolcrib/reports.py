@@ -37,7 +37,7 @@ def show_evaluation(report: Mapping[str, Any]) -> None:
     """nDCG@10 with its interval for each rung and group, recalls, then abstention, calibration, chain and latency."""
     rungs: Mapping[str, Any] = report["rungs"]
     groups = [g for g in _GROUPS if any(rows.get(g, {}).get("n") for rows in rungs.values())]
-    first = next(iter(rungs.values()), {})
+    first: Mapping[str, Any] = next(iter(rungs.values()), {})
     columns = [f"{group} (n = {first.get(group, {}).get('n', 0):,})" for group in groups]
     body = [
         (

@@ -43,13 +43,9 @@ def explain(found: Slice) -> None:
     show_menu(found)
 
 
-def withheld_by_rule(found: Slice) -> dict[str, list[str]]:
-    """Rule -> the tools that some stage dropped by it, both in the record's order."""
-    rules: dict[str, list[str]] = {}
-    for record in found.record:
-        for tool, rule in record.dropped.items():
-            rules.setdefault(rule, []).append(tool)
-    return rules
+def withheld(found: Slice) -> dict[str, str]:
+    """Tool -> the rule that ruled it out before anything was scored. For operators."""
+    return {tool: rule for record in found.record if record.stage == "mask" for tool, rule in record.dropped.items()}
 
 
 def _explain_stage(record: StageRecord, milliseconds: float | None) -> None:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from data.catalog import Catalog
 from data.errors import InputError
 from data.jsonl import load_catalog, load_queries
+from data.queries import Query
 from data.trace_store import read_traces
 from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, TracesOption
 from toolcrib.inputs import read_bundle
@@ -64,17 +66,12 @@ def evaluate_command(
 
     With the very selector that serves it, on held-out queries or traces.
     """
+    if (traces is None) == (queries is None):
+        raise InputError("give either --traces or --queries", source="the command line")
     from training.evaluation import evaluate
-    from training.held_out import queries_from_traces
 
     tools, folder = load_catalog(catalog), read_bundle(bundle)
-    if traces is not None and queries is None:
-        asked = queries_from_traces(read_traces(traces), tools, str(traces))
-    elif queries is not None and traces is None:
-        asked = load_queries(queries)
-    else:
-        raise InputError("give either --traces or --queries", source="the command line")
-    report = evaluate(folder, tools, asked)
+    report = evaluate(folder, tools, _questions(traces, queries, tools))
     if as_json:
         print_json(report)
     else:
@@ -94,3 +91,11 @@ def promote_command(
     say(decision.reason)
     if not decision.promoted:
         raise typer.Exit(1)
+
+
+def _questions(traces: Path | None, queries: Path | None, catalog: Catalog) -> list[Query]:
+    if queries is not None:
+        return load_queries(queries)
+    from training.held_out import queries_from_traces
+
+    return [] if traces is None else queries_from_traces(read_traces(traces), catalog, str(traces))
