@@ -23,8 +23,8 @@ from data.queries import Query
 from data.traces import Trace
 from data.words import split_identifier
 
-EVERYTHING = Caller(principal="evaluation", scopes=("admin", "payments"), connections=("uber",))
-"""Holds all that the table asks for: quality is measured on all tools, permissions are shown apart."""
+EVERYTHING = Caller(principal="unrestricted", scopes=("admin", "payments"), connections=("uber",))
+"""Holds all that the table asks for; beside it a restricted caller's menu shows what was withheld."""
 
 _MONEY = frozenset(["bank", "banking", "buy", "deposit", "invest", "investment", "pay", "payment", "purchase"])
 

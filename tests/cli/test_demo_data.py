@@ -49,7 +49,7 @@ def test_the_table_guards_money_destruction_and_a_connection() -> None:
     assert needs == [(("payments",), ()), ((), ()), (("admin",), ()), ((), ("uber",)), ((), ())]
 
 
-def test_the_measuring_caller_holds_all_that_the_table_asks_for() -> None:
+def test_the_unrestricted_caller_holds_all_that_the_table_asks_for() -> None:
     for guarded_card in guarded([card("uber.delete_payment", Risk.DESTRUCTIVE)]):
         assert set(guarded_card.requires.scopes) <= set(EVERYTHING.scopes)
         assert set(guarded_card.requires.connections) <= set(EVERYTHING.connections)
