@@ -1,0 +1,352 @@
+"""The cross-encoder: a transformer that reads query and card together, trained on the retriever's own mistakes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from numpy.typing import NDArray
+from sentence_transformers.cross_encoder import (
+    CrossEncoder,
+    CrossEncoderTrainer,
+    CrossEncoderTrainingArguments,
+)
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import AutoConfig, set_seed
+from transformers.utils import logging as transformers_logging
+
+from serving.bundle import RERANKER, TOKENIZER, int8_name
+from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare, encode_pairs
+from training.export import export_graph, fuse, quantize
+
+HEAD_START = 0.05
+"""Share of its random weights that the new scoring head starts with: the first scores are near zero."""
+HEAD_RATE = 10.0
+"""Learning rate of the new head, in learning rates of the transformer that is already trained."""
+PAIRS_A_PASS = 16
+TWINS = 0.95
+"""Cosine from which two cards may well be the same tool twice."""
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A request, a card's text, and how well the card serves it: `label` in [0, 1]; a weight of 2 is the pair twice.
+
+    `first_stage` is the score that this pair already has and that the logit will be added to (say 20 times the
+    retriever's cosine). What is learned then is only the correction. Zero: the logit stands alone.
+    """
+
+    query: str
+    card: str
+    label: float
+    weight: float = 1.0
+    first_stage: float = 0.0
+
+
+@dataclass(frozen=True)
+class CrossEncoderSettings:
+    """`layers` lowest layers of the base are kept (as many as it has); `batch_size` counts requests, each with all its
+    cards; `max_pairs` takes requests in the order given until the next one would not fit."""
+
+    layers: int = 6
+    epochs: float = 1.0
+    batch_size: int = 4
+    learning_rate: float = 5e-5
+    max_pair_tokens: int = 96
+    max_pairs: int = 20_000
+    seed: int = 0
+    bf16: bool = False
+
+
+class CandidatesLoss(nn.Module):
+    """Softmax cross-entropy over the cards of one request and "none of these", whose logit is fixed at zero.
+
+    Of the losses for labelled pairs this one learns most from few steps: every step compares a request's right card
+    with the wrong ones that the retriever mistook for it, where binary cross-entropy first spends its steps on the
+    base rate; and unlike ListNet (softmax of 0/1 labels: almost flat targets) or LambdaLoss it takes weights, takes
+    requests that no card serves, and by its fixed zero keeps scores of different requests comparable.
+
+    With weights w and labels l: -sum(w l (s - log Z)) - max(0, 1 - sum(l)) (0 - log Z), Z = 1 + sum(w exp s), so that a
+    weight counts as copies of the pair. First-stage scores are added to s, the request's best one counting as zero.
+    """
+
+    def __init__(self, model: CrossEncoder, max_pair_tokens: int) -> None:
+        super().__init__()
+        self.model = model
+        self.max_pair_tokens = max_pair_tokens
+        self.tokenizer = bare(model.tokenizer.backend_tokenizer)
+
+    def forward(self, inputs: list[Any], labels: list[Tensor], **_: Any) -> Tensor:
+        """`inputs`: requests, their cards, weights, first-stage scores, and one list each a request; `labels` alike."""
+        queries, cards, weights, first_stage = inputs
+        requests = list(zip(queries, cards, strict=True))
+        together = pair_logits(self.model, self.tokenizer, requests, self.max_pair_tokens)
+        logits = torch.split(together, [len(offered) for offered in cards])
+        losses = []
+        for logit, label, weight, before in zip(logits, labels, weights, first_stage, strict=True):
+            weighed = logit.new_tensor(weight)
+            prior = logit.new_tensor(before)
+            score = logit + prior - prior.max()
+            right = label.to(score)
+            z = torch.cat([score + weighed.log(), score.new_zeros(1)]).logsumexp(0)
+            losses.append((weighed * right * (z - score)).sum() + (1.0 - right.sum()).clamp(min=0.0) * z)
+        return torch.stack(losses).mean()
+
+
+def train_cross_encoder(
+    base: str | Path, pairs: Sequence[ScoredPair], settings: CrossEncoderSettings, callbacks: Sequence[Any] = ()
+) -> CrossEncoder:
+    """Train a cross-encoder on `pairs` (those of one request form its list) by CandidatesLoss, word embeddings frozen.
+
+    `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load and the head is new.
+    The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits.
+
+    Raises ValueError where no request fits `max_pairs`.
+    """
+    rows = _by_request(pairs, settings.max_pairs)
+    if not rows["query"]:
+        raise ValueError(f"no request's pairs fit max_pairs = {settings.max_pairs} ({len(pairs)} pairs given)")
+    set_seed(settings.seed)
+    model, head = _load(base, settings)
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = CrossEncoderTrainingArguments(
+            output_dir=scratch,
+            num_train_epochs=settings.epochs,
+            per_device_train_batch_size=settings.batch_size,
+            learning_rate=settings.learning_rate,
+            learning_rate_mapping={head: HEAD_RATE * settings.learning_rate},
+            warmup_steps=0.1,
+            seed=settings.seed,
+            data_seed=settings.seed,
+            bf16=settings.bf16,
+            use_cpu=not torch.cuda.is_available(),
+            save_strategy="no",
+            eval_strategy="no",
+            logging_steps=20,
+            report_to="none",
+            disable_tqdm=bool(callbacks),
+            dataloader_num_workers=0,
+            dataloader_pin_memory=False,
+        )
+        trainer = CrossEncoderTrainer(
+            model=model,
+            args=arguments,
+            train_dataset=Dataset.from_dict(rows),
+            loss=CandidatesLoss(model, settings.max_pair_tokens),
+            callbacks=list(callbacks),
+        )
+        trainer.train()
+    model.eval()
+    return model
+
+
+def pair_logits(
+    model: CrossEncoder, tokenizer: Tokenizer, requests: Sequence[tuple[str, Sequence[str]]], max_pair_tokens: int
+) -> Tensor:
+    """Raw logits (pairs,) of every (query, its cards), in order, tokenized as serving does; `tokenizer` is bare."""
+    encoded = [pair for query, cards in requests for pair in encode_pairs(tokenizer, query, cards, max_pair_tokens)]
+    order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
+    parts = []
+    for start in range(0, len(order), PAIRS_A_PASS):
+        chosen = [encoded[i] for i in order[start : start + PAIRS_A_PASS]]
+        features = {
+            "input_ids": _padded([pair.ids for pair in chosen]),
+            "attention_mask": _padded([pair.attention_mask for pair in chosen]),
+            "token_type_ids": _padded([pair.type_ids for pair in chosen]),
+        }
+        parts.append(model({k: v.to(model.device) for k, v in features.items()})["scores"].view(-1).float())
+    places = torch.tensor(order, device=parts[0].device)
+    return torch.cat(parts)[torch.argsort(places)]
+
+
+def mistakes(
+    query_vectors: NDArray[np.float32],
+    card_vectors: NDArray[np.float32],
+    positives: Sequence[frozenset[int]],
+    count: int,
+    margin: float = 0.05,
+    rank_from: int = 0,
+    excluded: frozenset[int] = frozenset(),
+) -> list[list[int]]:
+    """Rows of each query's `count` hardest wrong cards by cosine, hardest first, ties in row order.
+
+    Vectors (q, d) and (n, d) of unit length; `positives[i]` holds the right rows of query i and their equivalents.
+    Left out: those; `excluded` (tools that training must not see); and likely false negatives, which are cards that
+    score above (1 - margin) of a positive's cosine and whose vector is nearly that positive's (0.95 or more). One sign
+    alone is no reason: a wrong card above the right one is the very mistake to learn from. `rank_from` passes over that
+    many of what is left.
+    """
+    found: list[list[int]] = []
+    never = sorted(excluded)
+    for query, right_set in zip(query_vectors, positives, strict=True):
+        right = sorted(right_set)
+        cosine = card_vectors @ query
+        out = np.zeros(len(card_vectors), np.bool_)
+        out[never] = True
+        for row in right:
+            near = card_vectors @ card_vectors[row] >= TWINS
+            out |= near & (cosine > (1.0 - margin) * cosine[row])
+        out[right] = True
+        ranked = np.argsort(-cosine, kind="stable")
+        found.append([int(row) for row in ranked[~out[ranked]][rank_from : rank_from + count]])
+    return found
+
+
+class ScoreGraph(nn.Module):
+    """(input_ids, attention_mask[, token_type_ids]) -> raw logit (n,): no activation here, and none in serving."""
+
+    def __init__(self, transformer: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.names = tuple(names)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        logits: Tensor = self.transformer(**dict(zip(self.names, inputs, strict=True))).logits
+        return logits.squeeze(-1)
+
+
+def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Write `reranker.onnx` and `reranker.int8.onnx`; compare both, as served, with `model` on real pairs.
+
+    Writes `reranker.tokenizer.json` too unless `folder` holds a `tokenizer.json` that is the same. Only BERT graphs are
+    fused; others serve as they are. Figures: `pairs`; `fused`; `max_difference` and `int8_max_difference` (logits,
+    against PyTorch); `int8_rank_correlation` (Spearman over all pairs); `int8_same_best` (share of the requests with
+    several cards whose best card stays).
+    """
+    transformer = model.model
+    names = ["input_ids", "attention_mask"]
+    if getattr(transformer.config, "type_vocab_size", 0) > 1:
+        names.append("token_type_ids")
+    tokenizer = bare(model.tokenizer.backend_tokenizer)
+    limit = int(model.max_seq_length)
+    requests = _requests(pairs)
+    model.eval()
+    with torch.inference_mode():
+        expected = pair_logits(model, tokenizer, requests, limit).cpu().numpy()
+
+    fused = transformer.config.model_type == "bert"
+    graph = folder / RERANKER
+    _export(model, names, graph, fused=fused)
+    quantize(graph, folder / int8_name(RERANKER))
+    tokenizer_file = folder / TOKENIZER
+    if not tokenizer_file.is_file() or bare(Tokenizer.from_file(str(tokenizer_file))).to_str() != tokenizer.to_str():
+        tokenizer_file = folder / RERANKER_TOKENIZER
+        tokenizer.save(str(tokenizer_file))
+
+    full, small = (
+        np.concatenate([served.scores(query, cards)[0] for query, cards in requests])
+        for served in (
+            CrossEncoderReranker(file, tokenizer_file, max_pair_tokens=limit)
+            for file in (graph, folder / int8_name(RERANKER))
+        )
+    )
+    return {
+        "pairs": len(expected),
+        "fused": fused,
+        "max_difference": float(np.abs(full - expected).max()),
+        "int8_max_difference": float(np.abs(small - expected).max()),
+        "int8_rank_correlation": float(np.corrcoef(_ranks(small), _ranks(expected))[0, 1]),
+        "int8_same_best": _same_best(small, expected, [len(cards) for _, cards in requests]),
+    }
+
+
+def _export(model: CrossEncoder, names: Sequence[str], target: Path, *, fused: bool) -> None:
+    transformer = model.model
+    attention = transformer.config._attn_implementation
+    transformer.set_attn_implementation("eager")  # the one form of attention that ONNX Runtime's fusion knows
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            traced = Path(scratch) / "graph.onnx" if fused else target
+            export_graph(
+                ScoreGraph(transformer, names),
+                {name: torch.ones(2, 8, dtype=torch.long, device=model.device) for name in names},
+                {"score": {0: "n"}},
+                {name: {0: "n", 1: "length"} for name in names},
+                traced,
+            )
+            if fused:
+                config = transformer.config
+                fuse(traced, target, heads=config.num_attention_heads, hidden=config.hidden_size)
+    finally:
+        transformer.set_attn_implementation(attention)
+
+
+def _load(base: str | Path, settings: CrossEncoderSettings) -> tuple[CrossEncoder, str]:
+    """The model, its word embeddings frozen and its head small, and a pattern of the head's parameter names."""
+    config = AutoConfig.from_pretrained(str(base))
+    with _quiet():
+        model = CrossEncoder(
+            str(base),
+            num_labels=1,
+            max_length=settings.max_pair_tokens,
+            activation_fn=nn.Identity(),
+            config_kwargs={"num_hidden_layers": min(settings.layers, config.num_hidden_layers)},
+        )
+    model.model.get_input_embeddings().weight.requires_grad_(False)
+    name, head = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.out_features == 1][-1]
+    with torch.no_grad():
+        head.weight.mul_(HEAD_START)
+        if head.bias is not None:
+            head.bias.zero_()
+    return model, name.replace(".", r"\.")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the table of weights that did not load: the layers cut off and the new head are meant."""
+    before = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)
+
+
+def _by_request(pairs: Sequence[ScoredPair], most: int) -> dict[str, list[Any]]:
+    """The trainer's columns, in the order the loss reads them; a weight of zero is no pair."""
+    grouped: dict[str, list[ScoredPair]] = {}
+    for pair in pairs:
+        if pair.weight > 0.0:
+            grouped.setdefault(pair.query, []).append(pair)
+    rows: dict[str, list[Any]] = {"query": [], "cards": [], "weight": [], "first_stage": [], "label": []}
+    taken = 0
+    for query, offered in grouped.items():
+        taken += len(offered)
+        if taken > most:
+            break
+        rows["query"].append(query)
+        rows["cards"].append([pair.card for pair in offered])
+        rows["weight"].append([pair.weight for pair in offered])
+        rows["first_stage"].append([pair.first_stage for pair in offered])
+        rows["label"].append([pair.label for pair in offered])
+    return rows
+
+
+def _requests(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    grouped: dict[str, list[str]] = {}
+    for query, card in pairs:
+        grouped.setdefault(query, []).append(card)
+    return list(grouped.items())
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+
+
+def _ranks(scores: NDArray[np.float32]) -> NDArray[np.int64]:
+    return np.argsort(np.argsort(scores, kind="stable"), kind="stable")
+
+
+def _same_best(ours: NDArray[np.float32], theirs: NDArray[np.float32], sizes: Sequence[int]) -> float:
+    ends = np.cumsum(sizes)
+    several = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True) if size > 1]
+    same = sum(int(np.argmax(ours[part]) == np.argmax(theirs[part])) for part in several)
+    return same / len(several) if several else 1.0
