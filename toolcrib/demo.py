@@ -22,6 +22,7 @@ from toolcrib.screen import say
 from toolcrib.slices import show_menu, withheld
 from training.evaluation import evaluate
 from training.pipeline import train
+from training.plots import save_figures
 from training.recipe import load_recipe
 
 _STEPS = 6
@@ -30,7 +31,7 @@ _STEPS = 6
 def demo(out: Path) -> None:
     """Run the loop into the folder `out`, overwriting what an earlier demo left there.
 
-    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/ and bundle/. InputError where bfcl-eval is missing.
+    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/, bundle/, evaluation.json and plots/. InputError where bfcl-eval is missing.
     """
     with _step(1, "Import BFCL's tools and requests; add permissions; hold out 40% of the requests"):
         source = load_bfcl()
@@ -46,8 +47,10 @@ def demo(out: Path) -> None:
     with _step(4, "Train"):
         bundle = train(catalog, out / "traces.parquet", load_recipe(None), out / "bundle").bundle
     with _step(5, "Evaluate on the held-out queries, beside the baselines"):
-        # the same tools without the demo's permissions: here the ranking is measured, not the mask
-        show_evaluation(evaluate(bundle, source.catalog, sides.queries))
+        report = evaluate(bundle, catalog, sides.queries)
+        write_jsonl(out / "evaluation.json", [report])
+        save_figures(report, out / "plots")
+        show_evaluation(report)
     with _step(6, "Three requests, as the caller sees them, and what was withheld (operators only)"):
         _show_requests(bundle, catalog)
     say()

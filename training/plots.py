@@ -7,10 +7,13 @@ Beside the contract's keys two optional ones are drawn where they are there: `ru
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from data.atomic import replacing
 
 GROUPS = ("all", "warm", "cold")
 
@@ -34,6 +37,16 @@ def evaluation_figures(report: Mapping[str, Any]) -> dict[str, Figure]:
     if report.get("latency_ms"):
         figures["latency.png"] = latency_figure(report["latency_ms"])
     return figures
+
+
+def save_figures(report: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the figures as PNG files into `folder`, each whole or not at all; gives their paths."""
+    paths = []
+    for name, figure in evaluation_figures(report).items():
+        paths.append(folder / name)
+        with replacing(paths[-1]) as fresh:
+            figure.savefig(fresh, format="png")
+    return paths
 
 
 def rungs_figure(rungs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
-from training.plots import evaluation_figures, latency_figure, reliability_figure, rungs_figure
+from training.plots import evaluation_figures, latency_figure, reliability_figure, rungs_figure, save_figures
 
 
 def group(n: int, ndcg: float) -> dict[str, Any]:
@@ -58,6 +59,12 @@ def test_a_full_report_gives_four_images() -> None:
         image = BytesIO()
         figure.savefig(image, format="png")
         assert image.getvalue().startswith(b"\x89PNG")
+
+
+def test_figures_are_saved_as_images_and_nothing_else(tmp_path: Path) -> None:
+    paths = save_figures(report(), tmp_path / "plots")
+    assert sorted((tmp_path / "plots").iterdir()) == sorted(paths)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
 def test_an_empty_report_gives_no_figure() -> None:

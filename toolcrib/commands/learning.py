@@ -60,6 +60,7 @@ def evaluate_command(
     catalog: CatalogOption,
     traces: Annotated[Path | None, typer.Option("--traces", "-t", help="Held-out traces.")] = None,
     queries: Annotated[Path | None, typer.Option("--queries", "-q", help="Held-out queries: a queries.jsonl.")] = None,
+    plots: Annotated[Path | None, typer.Option("--plots", help="A folder to draw the figures into.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a bundle beside its baselines.
@@ -72,6 +73,10 @@ def evaluate_command(
 
     tools, folder = load_catalog(catalog), read_bundle(bundle)
     report = evaluate(folder, tools, _questions(traces, queries, tools))
+    if plots is not None:
+        from training.plots import save_figures
+
+        save_figures(report, plots)
     if as_json:
         print_json(report)
     else:
