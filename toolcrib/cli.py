@@ -7,6 +7,7 @@ stderr, no traceback), 130 interrupted.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
@@ -68,9 +69,14 @@ def _refuse(problem: str) -> int:
 
 
 def _log_to_stderr() -> None:
-    """toolcrib's own log lines go to stderr: warnings marked, progress plain; set up once."""
+    """toolcrib's own log lines go to stderr: warnings marked, progress plain; set up once.
+
+    What libraries say to nobody in particular is left unsaid: a bar for each loaded file, advice on their own defaults.
+    """
     log = logging.getLogger("toolcrib")
     if not any(isinstance(handler, _Stderr) for handler in log.handlers):
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        logging.getLogger().addHandler(logging.NullHandler())
         log.addHandler(_Stderr())
         log.setLevel(logging.INFO)
         log.propagate = False

@@ -31,7 +31,8 @@ _STEPS = 6
 def demo(out: Path) -> None:
     """Run the loop into the folder `out`, overwriting what an earlier demo left there.
 
-    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/, bundle/, evaluation.json and plots/. InputError where bfcl-eval is missing.
+    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/, bundle/, evaluation.json and plots/.
+    InputError where bfcl-eval is missing.
     """
     with _step(1, "Import BFCL's tools and requests; add permissions; hold out 40% of the requests"):
         source = load_bfcl()

@@ -51,7 +51,10 @@ def show_evaluation(report: Mapping[str, Any]) -> None:
     show_table(
         "nDCG@10 [95% interval], and recall over all", ("rung", *columns, *recalls), body, right=(*columns, *recalls)
     )
-    for part in ("abstention", "calibration", "chain"):
+    gains = {rung: row["all"] for rung, row in (report.get("gains") or {}).items() if "all" in row}
+    if gains:
+        say("selector against " + ", ".join(f"{rung} {_gain(row)}" for rung, row in gains.items()))
+    for part in ("abstention", "calibration", "chain", "menu"):
         figures = {
             name: value for name, value in (report.get(part) or {}).items() if not isinstance(value, (list, dict))
         }
@@ -68,6 +71,11 @@ def _with_interval(row: Mapping[str, Any]) -> str:
         return "-"
     interval = row.get("ndcg@10_interval")
     return f"{row['ndcg@10']:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+
+
+def _gain(row: Mapping[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{row['gain']:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _figure(value: object) -> str:
