@@ -92,5 +92,6 @@ def _champion(client: Any) -> Any | None:
 
 
 def _validation(version: Any) -> dict[str, float]:
-    figures = json.loads(version.tags.get(VALIDATION_TAG, "{}"))
-    return {name: float(value) for name, value in figures.items()}
+    """The figures stored with a version; one that was not measured is null there and left out here."""
+    figures: dict[str, float | None] = json.loads(version.tags.get(VALIDATION_TAG, "{}"))
+    return {name: value for name, value in figures.items() if value is not None}

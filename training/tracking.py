@@ -169,7 +169,7 @@ class Run:
         self.client.log_dict(self.run_id, dict(values), name)
 
     @_tracked
-    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float]) -> str:
+    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float | None]) -> str:
         """Store the bundle folder and register it as the model's newest version, alias `challenger`; gives its number.
 
         The files are the model: `mlflow.artifacts.download_artifacts("models:/toolcrib@challenger")` gives a folder

@@ -29,7 +29,7 @@ def sealed(folder: Path, name: str) -> Path:
     return bundle
 
 
-def registered(folder: Path, root: Path, name: str, **figures: float) -> Path:
+def registered(folder: Path, root: Path, name: str, **figures: float | None) -> Path:
     """A sealed bundle, registered with these validation figures."""
     bundle = sealed(folder, name)
     with track(root, name=name) as run:
@@ -78,6 +78,11 @@ def test_a_bundle_that_is_worse_in_one_figure_is_refused_with_the_reason(
 def test_a_loss_within_the_tolerance_is_not_worse(root: Path, tmp_path: Path) -> None:
     promote(registered(tmp_path, root, "old", ndcg=0.6, ece=0.05, p95_ms=30.0), root)
     assert promote(registered(tmp_path, root, "new", ndcg=0.597, ece=0.055, p95_ms=40.0), root).promoted
+
+
+def test_a_figure_that_was_not_measured_is_passed_over(root: Path, tmp_path: Path) -> None:
+    promote(registered(tmp_path, root, "old", ndcg=0.6, ece=0.05), root)
+    assert promote(registered(tmp_path, root, "new", ndcg=0.6, ece=None), root).promoted
 
 
 def test_a_bundle_without_a_quality_figure_is_refused(root: Path, tmp_path: Path) -> None:
