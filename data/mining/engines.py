@@ -91,16 +91,23 @@ def _spark(traces: str) -> Iterator[Engine]:
         with ExitStack() as held:
             connection = ibis.pyspark.connect(session)
 
-            # not ibis.memtable: Table.cache does not register it with Spark
-            def local(table: pa.Table) -> Any:
-                columns = ", ".join(f"{field.name} {_SPARK_TYPES[str(field.type)]}" for field in table.schema)
-                name = f"toolcrib_local_{token_hex(6)}"
-                rows = [tuple(row.values()) for row in table.to_pylist()]
-                session.createDataFrame(rows, columns).createTempView(name)
+            def view(frame: Any) -> Any:
+                name = f"toolcrib_{token_hex(6)}"
+                frame.createTempView(name)
                 held.callback(session.catalog.dropTempView, name)
                 return connection.table(name)
 
-            yield Engine(connection.read_parquet(traces), lambda table: held.enter_context(table.cache()), local)
+            # not Table.cache: a cached table carries its whole plan into every reader's, which multiply until planning
+            # takes longer than any work; a checkpoint is a table and nothing else
+            def computed(table: Any) -> Any:
+                return view(session.sql(connection.compile(table)).localCheckpoint())
+
+            # not ibis.memtable: it is not registered with Spark before it is executed by itself
+            def local(table: pa.Table) -> Any:
+                columns = ", ".join(f"{field.name} {_SPARK_TYPES[str(field.type)]}" for field in table.schema)
+                return view(session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], columns))
+
+            yield Engine(connection.read_parquet(traces), computed, local)
     finally:
         session.conf.set("spark.sql.session.timeZone", zone)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from data.errors import InputError
 from data.mining.goals import normal_goal
-from data.mining.miner import EXAMPLE_SCHEMA, mine
+from data.mining.miner import EXAMPLE_SCHEMA, Mined, mine
 from data.mining.options import PROPENSITY_CLIP, MiningOptions
+from data.mining.report import MiningReport
 from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
 from data.trace_store import write_traces
 from data.traces import Shown, Trace
@@ -42,12 +43,22 @@ LOG = [
 ]
 
 
-def test_rows_in_another_order_give_the_same_tables(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mined]:
+    """A folder that an earlier mining of LOG wrote, and what it gave."""
+    out = tmp_path_factory.mktemp("first") / "deep" / "mined"
+    write_traces(out.parent.parent / "t.parquet", LOG)
+    return out, mine(out.parent.parent / "t.parquet", CATALOG, out)
+
+
+def test_rows_in_another_order_and_in_several_files_give_the_same_tables(
+    tmp_path: Path, first: tuple[Path, Mined]
+) -> None:
     shuffled = LOG.copy()
     random.Random(3).shuffle(shuffled)
-    write_traces(tmp_path / "a.parquet", LOG)
-    write_traces(tmp_path / "b.parquet", shuffled)
-    a, b = (mine(tmp_path / name, CATALOG) for name in ("a.parquet", "b.parquet"))
+    write_traces(tmp_path / "1.parquet", shuffled[:20])
+    write_traces(tmp_path / "2.parquet", shuffled[20:])
+    a, b = first[1], mine(tmp_path, CATALOG)
     assert a.report == b.report
     assert a.examples.equals(b.examples)
     assert a.preferences.equals(b.preferences)
@@ -56,55 +67,52 @@ def test_rows_in_another_order_give_the_same_tables(tmp_path: Path) -> None:
     assert a.report.negatives > 0
 
 
-def test_a_folder_of_parts_and_the_plain_form_are_the_same_log(tmp_path: Path) -> None:
-    log = [trace.model_copy(update={"ts": None}) for trace in LOG]
-    write_traces(tmp_path / "whole.parquet", log)
-    (tmp_path / "parts").mkdir()
-    write_traces(tmp_path / "parts" / "1.parquet", log[:20])
-    write_traces(tmp_path / "parts" / "2.parquet", log[20:])
-    whole, parts = (mine(tmp_path / name, CATALOG) for name in ("whole.parquet", "parts"))
-    assert whole.examples.equals(parts.examples)
+def test_the_plain_form_can_be_mined_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "plain.jsonl").write_text(
         '{"trace_id": "t", "step": 1, "task": "x", "subgoal": "send it", "tool_id": "mail.send", "ok": true}\n'
     )
     assert [row["tool_id"] for row in rows(mine(tmp_path / "plain.jsonl", CATALOG))] == ["mail.send"]
 
 
-def test_the_report_says_what_was_left_out_before_any_rule() -> None:
-    report = mined(LOG).report
+def test_the_report_says_what_was_left_out_before_any_rule(first: tuple[Path, Mined]) -> None:
+    report = first[1].report
     assert report.rows == len(LOG)
     assert report.rows_dropped == {"no_goal": 1, "unknown_tool": 1}
     assert report.outcomes == {"success": 22, "failure": 30, "unknown": 10, "no_call": 1}
     assert report.found["unknown_outcome"] == 10
+    assert "unknown_outcome" not in report.examples
     assert report.tools_without_positive == ("maps.route",)
 
 
-def test_the_folder_holds_the_tables_and_the_report(tmp_path: Path) -> None:
-    write_traces(tmp_path / "t.parquet", LOG)
-    out = tmp_path / "deep" / "mined"
-    first = mine(tmp_path / "t.parquet", CATALOG, out)
+def test_the_folder_holds_the_tables_and_the_report(first: tuple[Path, Mined]) -> None:
+    out, mining = first
+    assert [p.name for p in out.parent.iterdir()] == ["mined"]
     assert sorted(p.name for p in out.iterdir()) == [
         "examples.parquet",
         "no_tool.parquet",
         "preferences.parquet",
         "report.json",
     ]
-    assert pq.read_table(out / "examples.parquet").equals(first.examples)
+    assert pq.read_table(out / "examples.parquet").equals(mining.examples)
     assert pq.read_schema(out / "examples.parquet").equals(EXAMPLE_SCHEMA)
-    assert json.loads((out / "report.json").read_text())["positives"] == first.report.positives
-    second = mine(tmp_path / "t.parquet", CATALOG, out, options=MiningOptions(unknown_weight=0.1))
-    assert pq.read_table(out / "examples.parquet").equals(second.examples)
-    assert [p.name for p in out.parent.iterdir()] == ["mined"]
+    assert pq.read_table(out / "preferences.parquet").equals(mining.preferences)
+    assert pq.read_table(out / "no_tool.parquet").equals(mining.no_tool)
+    assert MiningReport.model_validate_json((out / "report.json").read_text()) == mining.report
 
 
-def test_a_log_that_fails_to_mine_leaves_the_earlier_result_alone(tmp_path: Path) -> None:
-    write_traces(tmp_path / "good.parquet", LOG)
+def test_an_earlier_result_is_replaced_by_a_later_one_and_kept_where_mining_fails(
+    tmp_path: Path, first: tuple[Path, Mined]
+) -> None:
+    out = tmp_path / "mined"
+    shutil.copytree(first[0], out)
     write_traces(tmp_path / "bad.parquet", [call("mail.send", "timeout")])
-    mine(tmp_path / "good.parquet", CATALOG, tmp_path / "mined")
-    before = (tmp_path / "mined" / "report.json").read_bytes()
     with pytest.raises(InputError):
-        mine(tmp_path / "bad.parquet", CATALOG, tmp_path / "mined")
-    assert (tmp_path / "mined" / "report.json").read_bytes() == before
+        mine(tmp_path / "bad.parquet", CATALOG, out)
+    assert pq.read_table(out / "examples.parquet").equals(first[1].examples)
+    write_traces(tmp_path / "good.parquet", [call("mail.send")])
+    later = mine(tmp_path / "good.parquet", CATALOG, out)
+    assert pq.read_table(out / "examples.parquet").equals(later.examples)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.parquet", "good.parquet", "mined"]
 
 
 def test_a_folder_that_holds_other_things_is_not_replaced(tmp_path: Path) -> None:

@@ -86,10 +86,7 @@ def test_a_success_in_a_failed_task_weighs_less_than_one_in_a_task_nobody_judged
 
 
 ERRORS = ("tool_error", "wrong_tool", "validation", "auth", "timeout")
-LYING = {
-    error: STORY.tell(Trace(trace_id="t1", goal="g", tool_id="mail.send", outcome="success", error_class=error))
-    for error in ERRORS
-}
+LYING = {error: STORY.tell(call("mail.send", error, outcome="success")) for error in ERRORS}
 
 
 @pytest.mark.parametrize("error", ERRORS)
