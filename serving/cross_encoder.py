@@ -13,6 +13,9 @@ from tokenizers import Encoding, Tokenizer
 from data.errors import BundleError
 from serving.encoder import session
 
+COSINE_SCALE = 20.0
+"""What a logit of the cross-encoder is worth in cosines: it is trained on top of this many times the cosine."""
+
 RERANKER_TOKENIZER = "reranker.tokenizer.json"
 """The cross-encoder's own tokenizer; a bundle carries it only where it differs from the retriever's."""
 
@@ -86,3 +89,9 @@ def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pai
         offered = tokenizer.encode(card, add_special_tokens=False)
         offered.truncate(room - len(asked.ids))
         yield tokenizer.post_process(asked, offered)
+
+
+def corrected(cosine: NDArray[np.float32], logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """First-stage cosines (k,) corrected by the logits (k,) that were trained on top of them; NaN corrects nothing."""
+    total: NDArray[np.float32] = (cosine + np.nan_to_num(logits, nan=0.0) / np.float32(COSINE_SCALE)).astype(np.float32)
+    return total

@@ -43,10 +43,16 @@ def build_index(
 
     Raises InputError for an empty catalog.
     """
-    cards = catalog.cards
-    if not cards:
+    if not len(catalog):
         raise InputError("the catalog is empty", hint="import at least one tool")
-    vectors, tokens = (None, None) if bundle is None or encoder is None else _encoded(cards, bundle, encoder, weights)
+    if bundle is None or encoder is None:
+        return index_of(catalog, None, None)
+    return index_of(catalog, *_encoded(catalog.cards, bundle, encoder, weights))
+
+
+def index_of(catalog: Catalog, vectors: NDArray[np.float32] | None, tokens: CardTokens | None) -> Index:
+    """The index of a catalog whose cards are encoded already."""
+    cards = catalog.cards
     domains = {name: number for number, name in enumerate(dict.fromkeys(card.domain for card in cards))}
     return Index(
         catalog=catalog,
@@ -78,8 +84,8 @@ def _encoded(
         old = CardTokens(stored["tokens"], stored["start"]) if weights is not None else None
     known = np.array([place.get(_key(card), -1) for card in cards], np.int64)
     missing = np.flatnonzero(known < 0)
-    vectors = old_vectors[np.maximum(known, 0)] if len(old_vectors) else np.zeros((len(cards), encoder.dimension))
-    vectors = vectors.astype(np.float32)
+    vectors = np.zeros((len(cards), encoder.dimension), np.float32)
+    vectors[known >= 0] = old_vectors[known[known >= 0]]
     fresh: list[NDArray[np.float16]] = []
     if len(missing):
         texts = [card_text(cards[row]) for row in missing]

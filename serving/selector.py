@@ -18,7 +18,7 @@ from data.context import Caller, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
 from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
-from serving.cross_encoder import CrossEncoderReranker
+from serving.cross_encoder import CrossEncoderReranker, corrected
 from serving.disclosure import approximate_tokens, token_count
 from serving.encoder import Encoded, Encoder
 from serving.evidence import Evidence, evidence, gather, same_domain, signals
@@ -143,6 +143,10 @@ class Selector:
             timings_ms=run.timings,
         ).sealed()
 
+    def token_cost(self, tool_id: str) -> int:
+        """Tokens that a tool takes on the menu."""
+        return int(self._tokens[self.catalog.row[tool_id]])
+
     # The stages
 
     def _filtered(self, mask: MaskResult, wanted: RequestFilterResult) -> dict[str, str]:
@@ -169,7 +173,7 @@ class Selector:
         if encoded is not None and len(rows):
             try:
                 interaction = self._interact(encoded, found, rows)
-                cross = self._read_pairs(query, rows, run)
+                cross = self._read_pairs(query, found, rows, run)
             except Exception as error:  # a model that fails must cost order, never the answer
                 run.degrade("rerank", f"the reranker failed ({error}); first-stage scores alone")
         if interaction is not None:
@@ -184,15 +188,18 @@ class Selector:
         cosine: NDArray[np.float32] = found.cosine[rows]
         return self._weights.scores(encoded.states[0], self.index.tokens, rows, cosine)
 
-    def _read_pairs(self, query: str, rows: NDArray[np.int64], run: _Run) -> NDArray[np.float32] | None:
-        if self._cross is None:
+    def _read_pairs(
+        self, query: str, found: Evidence, rows: NDArray[np.int64], run: _Run
+    ) -> NDArray[np.float32] | None:
+        """The cosine corrected by the cross-encoder's logit; a candidate that was not reached keeps its cosine."""
+        if self._cross is None or found.cosine is None:
             return None
         texts = [card_text(self.index.catalog.cards[row]) for row in rows]
         deadline = time.perf_counter() + self.settings.rerank_budget_ms / 1000
         scores, reached = self._cross.scores(query, texts, deadline=deadline)
         if reached < len(rows):
             run.degrade("rerank", f"the time budget ended after {reached} of {len(rows)} candidates")
-        return np.nan_to_num(scores, nan=float(np.nanmin(scores)) if reached else 0.0).astype(np.float32)
+        return corrected(found.cosine[rows], scores)
 
     def _judge(
         self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: _Run

@@ -4,4 +4,10 @@
 package of that name shadows it.
 """
 
+import os
+
+# Threads that wait by spinning make training many times slower as soon as anything else wants a core. Read by OpenMP
+# when torch is first imported, so it has to be said here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 TOOLCRIB = True

@@ -6,6 +6,7 @@ the same tool twice in a batch would happen at every step, and each time teach t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -44,7 +45,8 @@ class DistinctBatchSampler(DefaultBatchSampler):  # type: ignore[misc]
                 yield batch
 
     def __len__(self) -> int:
-        return -(-len(self._keys) // self.batch_size)
+        batches: int = math.ceil(len(self._keys) / self.batch_size)
+        return batches
 
 
 def distinct_batches(keys: Sequence[frozenset[Hashable]]) -> Callable[..., DistinctBatchSampler]:

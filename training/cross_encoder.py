@@ -67,15 +67,16 @@ class CrossEncoderSettings:
 
 
 class CandidatesLoss(nn.Module):
-    """Softmax cross-entropy over the cards of one request and "none of these", whose logit is fixed at zero.
+    """Softmax cross-entropy over the cards of one request, plus the binary cross-entropy of each of its pairs.
 
-    Of the losses for labelled pairs this one learns most from few steps: every step compares a request's right card
-    with the wrong ones that the retriever mistook for it, where binary cross-entropy first spends its steps on the
-    base rate; and unlike ListNet (softmax of 0/1 labels: almost flat targets) or LambdaLoss it takes weights, takes
-    requests that no card serves, and by its fixed zero keeps scores of different requests comparable.
+    The softmax learns most from few steps: each step compares a request's right card with the wrong ones that the
+    retriever mistook for it, and nothing is spent on what they share. It is blind to a request's level, so the binary
+    part sets it, and is all there is for a request that no card serves. Of the library's own losses, binary
+    cross-entropy alone first learns the base rate; ListNet takes the softmax of 0/1 labels, an almost flat target;
+    LambdaLoss compares, but leaves the level open; and none of the three takes weights.
 
-    With weights w and labels l: -sum(w l (s - log Z)) - max(0, 1 - sum(l)) (0 - log Z), Z = 1 + sum(w exp s), so that a
-    weight counts as copies of the pair. First-stage scores are added to s, the request's best one counting as zero.
+    With scores s, labels l and weights w: -sum(w l log(e^s / sum(w e^s))) + sum(w bce(s, l)) / sum(w), so that in the
+    softmax a weight counts as copies of the pair. First-stage scores are added to s, a request's best one as zero.
     """
 
     def __init__(self, model: CrossEncoder, max_pair_tokens: int) -> None:
@@ -96,8 +97,9 @@ class CandidatesLoss(nn.Module):
             prior = logit.new_tensor(before)
             score = logit + prior - prior.max()
             right = label.to(score)
-            z = torch.cat([score + weighed.log(), score.new_zeros(1)]).logsumexp(0)
-            losses.append((weighed * right * (z - score)).sum() + (1.0 - right.sum()).clamp(min=0.0) * z)
+            ranked = (weighed * right * ((score + weighed.log()).logsumexp(0) - score)).sum()
+            levelled = nn.functional.binary_cross_entropy_with_logits(score, right, weighed, reduction="sum")
+            losses.append(ranked + levelled / weighed.sum())
         return torch.stack(losses).mean()
 
 

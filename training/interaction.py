@@ -1,9 +1,9 @@
 """The interaction reranker: a small trained late interaction over cached token states, for CPUs.
 
-Card tokens are encoded once and kept; the query's token states come from the pass that embeds it anyway. What is trained
-is only how they meet: a projection of both sides, a weight for each token, and how much the two directions of MaxSim
-(Khattab and Zaharia, ColBERT, SIGIR 2020) add to the retriever's cosine. At the start it adds nothing: it cannot begin
-worse than the first stage.
+Card tokens are encoded once and kept; the query's token states come from the pass that embeds it anyway. What is
+trained is only how they meet: a projection of both sides, a weight for each token, and how much the two directions of
+MaxSim (Khattab and Zaharia, ColBERT, SIGIR 2020) add to the retriever's cosine. At the start it adds nothing: it cannot
+begin worse than the first stage.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from serving.cross_encoder import COSINE_SCALE
+
 NO_TOKEN = -1e4
-COSINE_SCALE = 20.0
 
 
 class CardSide(nn.Module):
-    """Token states (n, length, d) -> projected unit states with the token's weight in the last place (n, length, p + 1)."""
+    """Token states (n, length, d) -> projected unit states and the token's weight behind them (n, length, p + 1)."""
 
     def __init__(self, dimension: int, projected: int) -> None:
         super().__init__()
@@ -35,7 +36,7 @@ class CardSide(nn.Module):
 
 
 class Interaction(nn.Module):
-    """Query states (q, d), card states as CardSide gives them (k, c, p + 1), mask (k, c), cosine (k,) -> scores (k,)."""
+    """Query states (q, d), cards as CardSide gives them (k, c, p + 1), mask (k, c), cosine (k,) -> scores (k,)."""
 
     def __init__(self, dimension: int, projected: int) -> None:
         super().__init__()
@@ -129,10 +130,21 @@ def held_out_mrr(model: Interaction, states: Sequence[Tensor], examples: Sequenc
     return total / max(len(examples), 1)
 
 
+def as_arrays(model: Interaction) -> dict[str, NDArray[np.float32]]:
+    """The weights as serving.interaction.InteractionWeights names them."""
+    made: dict[str, NDArray[np.float32]] = {"mix": model.mix.detach().numpy()}
+    for name, side in (("query", model.query), ("card", model.card)):
+        made[name] = side.project.weight.detach().numpy()
+        made[f"{name}_weight"] = side.weigh.weight.detach().numpy()[0]
+        made[f"{name}_bias"] = side.weigh.bias.detach().numpy()
+    return made
+
+
 def _scores(model: Interaction, states: Sequence[Tensor], example: InteractionExample) -> Tensor:
     chosen = [states[row] for row in example.candidates]
     padded = nn.utils.rnn.pad_sequence(chosen, batch_first=True)
     mask = torch.zeros(padded.shape[:2])
     for i, state in enumerate(chosen):
         mask[i, : len(state)] = 1.0
-    return model(torch.from_numpy(example.states), model.card(padded), mask, torch.from_numpy(example.cosine))
+    scores: Tensor = model(torch.from_numpy(example.states), model.card(padded), mask, torch.from_numpy(example.cosine))
+    return scores

@@ -1,0 +1,115 @@
+"""Decisions: mined rows gathered by request, as the models learn from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from data.catalog import Catalog
+from data.mining.goals import normal_goal
+from data.mining.miner import Mined
+from data.mining.splits import assign_splits, requests_of
+
+Side = Literal["train", "valid", "cold"]
+
+_FAILED = "failed_then_other_succeeded"
+_CARD_TEXT = "card_text_positive"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One request: which tools served it and with what weight, which did not; `tools` empty = nothing fitted.
+
+    `group` is shared by all decisions that ask the same. `side`: "train" teaches the encoders, "valid" and "cold" (a
+    tool that no fine-tuning has seen) the heads. `asked` False: made from card text, nobody asked it.
+    """
+
+    goal: str
+    group: int
+    tenant: str
+    ts: datetime | None
+    tools: tuple[tuple[str, float], ...]
+    wrong: tuple[str, ...]
+    failed: tuple[tuple[str, float], ...]
+    previous: str | None
+    side: Side
+    asked: bool
+
+
+def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, seed: int) -> list[Decision]:
+    """All decisions, in the order of the mined rows; no-tool requests last."""
+    rows = mined.examples.to_pylist()
+    nothing = mined.no_tool.to_pylist()
+    splits = assign_splits(
+        requests_of(mined.examples, mined.no_tool),
+        {row["tool_id"] for row in rows if row["label"] > 0},
+        valid_share=valid_share,
+        cold_share=cold_share,
+        seed=seed,
+    )
+    together: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
+    for row in rows:
+        together[row["trace_id"], row["goal"]].append(row)
+    groups: dict[tuple[str, str], int] = {}
+    previous = _previous_tools(rows)
+    made = []
+    for (trace_id, goal), of in together.items():
+        first = of[0]
+        tools = tuple((str(r["tool_id"]), float(str(r["weight"]))) for r in of if r["label"] == 1.0)
+        if not tools:
+            continue
+        asked = any(r["reason"] != _CARD_TEXT for r in of)
+        normal = normal_goal(goal)
+        side: Side = splits.side.get(trace_id, "train") if asked else "train"
+        if side == "valid" and normal in splits.train_goals:
+            side = "train"
+        if any(tool in splits.cold for tool, _ in tools):
+            side = "cold"
+        made.append(
+            Decision(
+                goal=goal,
+                group=groups.setdefault((str(first["tenant"]), normal), len(groups)),
+                tenant=str(first["tenant"]),
+                ts=first["ts"] if isinstance(first["ts"], datetime) else None,
+                tools=tools,
+                wrong=tuple(
+                    str(r["tool_id"]) for r in of if r["label"] == 0.0 and str(r["tool_id"]) not in splits.cold
+                ),
+                failed=tuple((str(r["tool_id"]), float(str(r["weight"]))) for r in of if r["reason"] == _FAILED),
+                previous=previous.get((trace_id, goal)),
+                side=side,
+                asked=asked,
+            )
+        )
+    for row in nothing:
+        group = groups.setdefault((row["tenant"], normal_goal(row["goal"])), len(groups))
+        side = splits.side.get(row["trace_id"], "train")
+        made.append(Decision(row["goal"], group, row["tenant"], row["ts"], (), (), (), None, side, True))
+    return made
+
+
+def _previous_tools(rows: list[dict[str, object]]) -> Mapping[tuple[str, str], str]:
+    """(trace, goal) -> the tool that served the step before it in the same trace."""
+    steps: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
+    for row in rows:
+        if row["label"] == 1.0 and row["reason"] != _CARD_TEXT:
+            steps[str(row["trace_id"])].append((int(str(row["step"])), str(row["goal"]), str(row["tool_id"])))
+    before: dict[tuple[str, str], str] = {}
+    for trace_id, of in steps.items():
+        of.sort()
+        for place, (_, goal, _) in enumerate(of):
+            earlier = [tool for _, other, tool in of[:place] if other != goal]
+            if earlier:
+                before.setdefault((trace_id, goal), earlier[-1])
+    return before
+
+
+def same_names(catalog: Catalog) -> dict[str, frozenset[str]]:
+    """Tool id -> all tools of the catalog with its name: likely to do the same, so never each other's negatives."""
+    by_name: dict[str, set[str]] = defaultdict(set)
+    for card in catalog:
+        by_name[card.name].add(card.tool_id)
+    return {card.tool_id: frozenset(by_name[card.name]) for card in catalog}

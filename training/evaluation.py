@@ -1,0 +1,276 @@
+"""Evaluation: every rung from BM25 to the full selector on held-out queries, by the very selector that serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data.catalog import Catalog
+from data.context import Caller
+from data.errors import InputError
+from data.queries import Query
+from serving.bundle import load_bundle
+from serving.evidence import evidence
+from serving.policy import DEFAULT_POLICY
+from serving.retrieval import fuse, top
+from serving.selector import Selector
+from serving.settings import SelectorSettings
+from serving.slice import Slice
+from training.base import base_bundle
+from training.metrics import (
+    auroc,
+    bootstrap_interval,
+    calibration_bins,
+    expected_calibration_error,
+    mean_metrics,
+    paired_difference_interval,
+    precision_recall,
+    ranked_gains,
+    ranking_metrics,
+)
+
+RUNGS = ("bm25", "dense", "rrf", "retriever", "usage", "reranker", "selector")
+DEPTH = 40
+UNTRAINED = ("bm25", "dense", "rrf")
+_ABSTAINS = ("ask", "missing_capability")
+
+Rankings = dict[str, tuple[str, ...]]
+
+
+def evaluate(
+    bundle: Path | None,
+    catalog: Catalog,
+    queries: Sequence[Query],
+    *,
+    caller: Caller | None = None,
+    allow_foreign_catalog: bool = False,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure a bundle (None: no trained model) on queries; the dict of `toolcrib evaluate --json`.
+
+    Fractions in [0, 1], times in milliseconds. `warm` and `cold` part the answered queries by whether any of their
+    gold tools, or an equivalent, has a past in the bundle. Beside the contract: intervals (95%, bootstrap over
+    queries), the reliability bins, menu size and tokens, and the paired gain of the selector over each rung.
+
+    Raises InputError when no query has a gold tool in the catalog.
+    """
+    _check(queries, catalog)
+    # A caller who holds everything: what permissions withhold is not a matter of ranking quality.
+    who = caller or _holds_everything(catalog)
+    settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
+    found = load_bundle(bundle) if bundle is not None else None
+    selector = Selector(found, catalog, DEFAULT_POLICY, settings)
+    past = frozenset(found.usage.tools) if found is not None else frozenset[str]()
+    untrained = _untrained(catalog, settings)
+
+    answered: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
+    slices: list[tuple[Query, Slice]] = []
+    for number, query in enumerate(queries):
+        slice_ = selector.select(query.text or " ", who, request_id=f"evaluation-{number}")
+        slices.append((query, slice_))
+        if query.gold:
+            rankings = _rankings(query, slice_, selector, untrained)
+            for rung, ranking in rankings.items():
+                answered[rung].append((query, ranking))
+    warm = {query.qid: _has_past(query, past) for query, _ in slices if query.gold}
+    rungs = {rung: _groups(rows, warm, seed) for rung, rows in answered.items() if rows}
+    return {
+        "rungs": rungs,
+        "gains": _gains(answered, warm, seed),
+        "abstention": _abstention(slices),
+        "calibration": _calibration(slices),
+        "chain": _chain(slices),
+        "menu": _menu(slices, selector),
+        "latency_ms": _latency([slice_ for _, slice_ in slices]),
+        "queries": {"answered": len(warm), "no_tool": len(slices) - len(warm), "cold": len(warm) - sum(warm.values())},
+        "bundle_version": selector.bundle.version if selector.bundle else "none",
+        "catalog_version": catalog.version,
+    }
+
+
+def _check(queries: Sequence[Query], catalog: Catalog) -> None:
+    if not any(query.gold for query in queries):
+        raise InputError("none of the queries names a right tool", field="gold", hint="give queries with known answers")
+    unknown = sorted({gold for query in queries for gold in query.gold if gold not in catalog})
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} gold tools are not in the catalog, the first is '{unknown[0]}'",
+            field="gold",
+            hint="evaluate on the catalog that the queries were written for",
+        )
+
+
+def _holds_everything(catalog: Catalog) -> Caller:
+    return Caller(
+        principal="evaluation",
+        scopes=tuple(scope for card in catalog for scope in card.requires.scopes),
+        connections=tuple(name for card in catalog for name in card.requires.connections),
+        flags=tuple(flag for card in catalog for flag in card.flags),
+    )
+
+
+def _untrained(catalog: Catalog, settings: SelectorSettings) -> Selector | None:
+    base = base_bundle()
+    return Selector.load(base, catalog, settings=settings) if base is not None else None
+
+
+def _rankings(query: Query, slice_: Slice, selector: Selector, untrained: Selector | None) -> Rankings:
+    """The first DEPTH tools of each rung that can be climbed here, best first."""
+    ids = selector.catalog.ids
+    lexical = top(selector.index.lexical.scores(slice_.query).bm25, DEPTH)
+    made = {"bm25": lexical}
+    if untrained is not None:
+        dense = top(_cosine(untrained, slice_.query), DEPTH)
+        made |= {"dense": dense, "rrf": fuse([lexical, dense], DEPTH)[0]}
+    if selector.encoder is not None and selector.bundle is not None:
+        vector = selector.encoder.encode([slice_.query], selector.bundle.manifest.max_query_tokens).vectors[0]
+        own = evidence(slice_.query, vector, selector.index, selector.memory(""))
+        assert own.cosine is not None
+        made["retriever"] = top(own.cosine, DEPTH)
+        if own.usage is not None and own.knows_usage:
+            made["usage"] = top(own.usage.shrunk, DEPTH)
+    named: Rankings = {rung: tuple(ids[row] for row in rows.tolist()) for rung, rows in made.items()}
+    reranked = next((record.scores for record in slice_.record if record.stage == "rerank"), {})
+    if reranked:
+        named["reranker"] = tuple(sorted(reranked, key=lambda tool: (-reranked[tool], selector.catalog.row[tool])))
+    named["selector"] = slice_.ranking
+    return named
+
+
+def _cosine(selector: Selector, query: str) -> Any:
+    assert selector.encoder is not None
+    assert selector.bundle is not None
+    assert selector.index.vectors is not None
+    vector = selector.encoder.encode([query], selector.bundle.manifest.max_query_tokens).vectors[0]
+    return selector.index.vectors @ vector
+
+
+def _has_past(query: Query, past: frozenset[str]) -> bool:
+    return any(tool in past for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ())))
+
+
+def _groups(
+    rows: Sequence[tuple[Query, tuple[str, ...]]], warm: Mapping[str, bool], seed: int
+) -> dict[str, dict[str, Any]]:
+    measured = [(warm[query.qid], ranking_metrics(ranking, query)) for query, ranking in rows]
+    groups: dict[str, dict[str, Any]] = {}
+    for name, wanted in (("all", (True, False)), ("warm", (True,)), ("cold", (False,))):
+        chosen = [metrics for is_warm, metrics in measured if is_warm in wanted]
+        groups[name] = {"n": len(chosen), **mean_metrics(chosen)}
+        if chosen:
+            low, high = bootstrap_interval([metrics["ndcg@10"] for metrics in chosen], seed)
+            groups[name]["ndcg@10_interval"] = [low, high]
+    return groups
+
+
+def _gains(
+    answered: Mapping[str, Sequence[tuple[Query, tuple[str, ...]]]], warm: Mapping[str, bool], seed: int
+) -> dict[str, dict[str, Any]]:
+    """nDCG@10 of the selector minus that of each other rung, on the same queries, with the paired interval."""
+    per_rung = {
+        rung: [(warm[query.qid], ranking_metrics(ranking, query)["ndcg@10"]) for query, ranking in rows]
+        for rung, rows in answered.items()
+    }
+    ours = per_rung["selector"]
+    gains: dict[str, dict[str, Any]] = {}
+    for rung, theirs in per_rung.items():
+        if rung == "selector" or len(theirs) != len(ours):
+            continue
+        gains[rung] = {}
+        for name, wanted in (("all", (True, False)), ("warm", (True,)), ("cold", (False,))):
+            a = [value for is_warm, value in ours if is_warm in wanted]
+            b = [value for is_warm, value in theirs if is_warm in wanted]
+            if a:
+                low, high = paired_difference_interval(a, b, seed)
+                gains[rung][name] = {"gain": float(np.mean(a) - np.mean(b)), "interval": [low, high]}
+    return gains
+
+
+def _abstention(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None]:
+    """How well a request that nothing fits is told from one that something does; the former are the positives."""
+    scored = [(1.0 - s.abstention.best, not q.gold) for q, s in slices if s.abstention.best is not None]
+    turned = [float(s.abstention.outcome in _ABSTAINS) for _, s in slices]
+    labels = [not query.gold for query, _ in slices]
+    precision, recall = precision_recall(turned, labels, 0.5)
+    answered = [t for t, label in zip(turned, labels, strict=True) if not label]
+    return {
+        "auroc": auroc([score for score, _ in scored], [label for _, label in scored]) if scored else None,
+        "precision": precision,
+        "recall": recall,
+        "turned_away": float(np.mean(answered)) if answered else None,
+    }
+
+
+def _calibration(slices: Sequence[tuple[Query, Slice]]) -> dict[str, Any]:
+    """Calibration of the relevance of all candidates of answered queries."""
+    predicted, right = [], []
+    for query, slice_ in slices:
+        if not query.gold:
+            continue
+        good = {tool for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ()))}
+        scores = next((record.scores for record in slice_.record if record.stage == "relevance"), {})
+        predicted += list(scores.values())
+        right += [tool in good for tool in scores]
+    if not predicted:
+        return {"ece": None, "bins": []}
+    bins = calibration_bins(predicted, right)
+    return {
+        "ece": expected_calibration_error(predicted, right),
+        "bins": [{"predicted": b.predicted, "observed": b.observed, "count": b.count} for b in bins],
+    }
+
+
+def _chain(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None]:
+    """The recall chain: the share of gold tools that each stage keeps of what the one before kept, and the product.
+
+    Evaluation queries are single subgoals, so nothing is decomposed. `R_select`: the tool ranked first is a gold tool,
+    of the queries with one on the menu.
+    """
+    retrieved = shown = gold_total = with_gold = selected = kept = 0.0
+    for query, slice_ in slices:
+        if not query.gold:
+            continue
+        candidates = next((tuple(r.scores) for r in slice_.record if r.stage == "retrieve"), ())
+        menu = sorted((e for e in slice_.menu if e.rank is not None), key=lambda entry: entry.rank or 0)
+        on_menu = tuple(entry.tool_id for entry in menu)
+        gold_total += len(query.gold)
+        retrieved += float(ranked_gains(candidates, query).sum())
+        kept += float(ranked_gains(slice_.ranking, query).sum())
+        gains = ranked_gains(on_menu, query)
+        shown += float(gains.sum())
+        if gains.any():
+            with_gold += 1
+            selected += float(gains[0] > 0)
+    chain: dict[str, float | None] = {
+        "R_decompose": None,
+        "R_retrieve": _share(retrieved, gold_total),
+        "R_filter": _share(kept, retrieved),
+        "R_menu": _share(shown, kept),
+        "R_select": _share(selected, with_gold),
+    }
+    known = [value for value in chain.values() if value is not None]
+    return {**chain, "product": float(np.prod(known)) if known else None}
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _menu(slices: Sequence[tuple[Query, Slice]], selector: Selector) -> dict[str, float]:
+    sizes = [len(slice_.menu) for _, slice_ in slices]
+    tokens = [sum(selector.token_cost(entry.tool_id) for entry in slice_.menu) for _, slice_ in slices]
+    return {"mean_size": float(np.mean(sizes)), "max_size": float(max(sizes)), "mean_tokens": float(np.mean(tokens))}
+
+
+def _latency(slices: Sequence[Slice]) -> dict[str, dict[str, float]]:
+    """p50 and p95 of each stage, and of the whole."""
+    stages = list(slices[0].timings_ms)
+    times = {stage: np.array([slice_.timings_ms[stage] for slice_ in slices]) for stage in stages}
+    times["total"] = np.sum(list(times.values()), axis=0)
+    return {
+        stage: {"p50": float(np.percentile(values, 50)), "p95": float(np.percentile(values, 95))}
+        for stage, values in times.items()
+    }

@@ -1,0 +1,165 @@
+"""The heads: calibrated logistic regressions over the features of serving, fitted on requests no encoder has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from serving.features import FEATURES, Signals, features
+from serving.relevance import FIT_FEATURES, fit_features
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a head learns from: the candidates' signals, which are right (k,), which say nothing (k,), and the group.
+
+    `right` all False = no tool fits. `nothing`: share of the neighbours' votes for "nothing fitted".
+    """
+
+    signals: Signals
+    right: NDArray[np.bool_]
+    unsure: NDArray[np.bool_]
+    group: int
+    nothing: float
+    gold: int
+
+
+Classifier = Any
+
+
+def fit_relevance(
+    requests: Sequence[Request], *, new_share: float, regularisation: float, seed: int, calibrate: bool = True
+) -> Classifier:
+    """Fit P(right | features) on the answered requests.
+
+    Each request is read twice: as it was, and with `new_share` of its candidates stripped of their past, so that the
+    head learns what a score without a past is worth. Sigmoid calibration on folds grouped by request.
+    """
+    rng = np.random.default_rng(seed)
+    rows, labels, groups = [], [], []
+    for request in requests:
+        for new in (np.zeros(len(request.right), np.bool_), rng.random(len(request.right)) < new_share):
+            keep = ~request.unsure
+            rows.append(features(request.signals.as_new(new))[keep])
+            labels.append(request.right[keep])
+            groups.append(np.full(int(keep.sum()), request.group))
+    x, y, g = np.concatenate(rows), np.concatenate(labels), np.concatenate(groups)
+    model = _logistic(regularisation)
+    folds = min(FOLDS, len(np.unique(g)))
+    if not calibrate or folds < 2 or y.sum() < 10:
+        return model.fit(x, y)
+    splits = list(GroupKFold(folds).split(x, y, g))
+    if any(len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2 for train, test in splits):
+        return model.fit(x, y)
+    return CalibratedClassifierCV(model, method="sigmoid", cv=splits, ensemble=False).fit(x, y)
+
+
+def out_of_fold(
+    requests: Sequence[Request], fit: Callable[[Sequence[Request]], Classifier]
+) -> list[NDArray[np.float64]]:
+    """Relevance of each request's candidates by a head that was fitted without that request's group."""
+    groups = np.array([request.group for request in requests])
+    found: list[NDArray[np.float64]] = [np.zeros(0)] * len(requests)
+    folds = min(FOLDS, len(np.unique(groups)))
+    if folds < 2:
+        head = fit(requests)
+        return [probabilities(head, features(request.signals)) for request in requests]
+    for train, test in GroupKFold(folds).split(groups, groups=groups):
+        head = fit([requests[i] for i in train])
+        for i in test:
+            found[i] = probabilities(head, features(requests[i].signals))
+    return found
+
+
+def probabilities(model: Classifier, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    """P(positive) (k,)."""
+    return np.asarray(model.predict_proba(rows)[:, 1], np.float64) if len(rows) else np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The abstention head: whether any tool fits, and the thresholds on it; AUROC and the shares are out of fold."""
+
+    model: Classifier
+    missing_below: float
+    widen_below: float
+    out_of_fold: NDArray[np.float64]
+    answered: NDArray[np.bool_]
+
+
+def fit_abstention(
+    answered: Sequence[tuple[Request, NDArray[np.float64]]],
+    unanswered: Sequence[tuple[Request, NDArray[np.float64]]],
+    *,
+    answered_weight: float,
+    turned_away: float,
+    warned: float,
+) -> Fit:
+    """Fit P(some tool fits) on answered and no-tool requests with the relevance of their candidates.
+
+    `answered_weight` makes up for answered requests that other models have used up. The thresholds are the highest at
+    which at most `turned_away`, and `warned`, of the answered requests fall below, out of fold.
+    """
+    both = [*answered, *unanswered]
+    x = np.concatenate([fit_features(relevant, request.signals, request.nothing) for request, relevant in both])
+    y = np.array([True] * len(answered) + [False] * len(unanswered))
+    weight = np.where(y, answered_weight, 1.0)
+    groups = np.array([request.group for request, _ in both])
+    held = np.zeros(len(y))
+    for train, test in GroupKFold(min(FOLDS, len(np.unique(groups)))).split(x, y, groups):
+        held[test] = probabilities(_fit_weighted(x[train], y[train], weight[train]), x[test])
+    return Fit(
+        model=_fit_weighted(x, y, weight),
+        missing_below=float(np.quantile(held[y], turned_away)),
+        widen_below=float(np.quantile(held[y], max(warned, turned_away))),
+        out_of_fold=held,
+        answered=y,
+    )
+
+
+def without(requests: Sequence[Request], *names: str) -> list[Request]:
+    """The same requests with some signals silenced, to see what they are worth."""
+    silenced = []
+    for request in requests:
+        nothing: dict[str, Any] = dict.fromkeys(names, np.zeros_like(request.signals.cosine))
+        silenced.append(replace(request, signals=replace(request.signals, **nothing)))
+    return silenced
+
+
+def export_head(model: Classifier, path: Path, width: int) -> float:
+    """Write a head as ONNX; returns the largest difference to scikit-learn over random rows."""
+    import onnxruntime as ort
+    from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import FloatTensorType
+
+    graph = to_onnx(
+        model, initial_types=[("features", FloatTensorType([None, width]))], options={"zipmap": False}, target_opset=17
+    )
+    path.write_bytes(graph.SerializeToString())
+    rows = np.random.default_rng(0).normal(size=(256, width)).astype(np.float32)
+    served = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"features": rows})[-1]
+    return float(np.abs(np.asarray(served)[:, 1] - probabilities(model, rows)).max())
+
+
+RELEVANCE_WIDTH = len(FEATURES)
+FIT_WIDTH = len(FIT_FEATURES)
+
+
+def _logistic(regularisation: float) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(C=regularisation, max_iter=2000))
+
+
+def _fit_weighted(x: NDArray[np.float32], y: NDArray[np.bool_], weight: NDArray[np.float64]) -> Any:
+    return _logistic(1.0).fit(x, y, logisticregression__sample_weight=weight)

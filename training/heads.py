@@ -1,0 +1,159 @@
+"""The last stage: fit the heads on requests that no encoder has seen, and decide which reranker earns its place."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.card_text import query_text
+from serving.bundle import ABSTENTION, RELEVANCE
+from serving.cross_encoder import corrected
+from serving.evidence import Floats
+from serving.features import features
+from training.head import (
+    FIT_WIDTH,
+    RELEVANCE_WIDTH,
+    Classifier,
+    Request,
+    export_head,
+    fit_abstention,
+    fit_relevance,
+    out_of_fold,
+    probabilities,
+    without,
+)
+from training.material import head_requests
+from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
+from training.stages import Workshop, cross_encoder_of, drop_reranker_files
+from training.tracking import Run
+
+log = logging.getLogger("toolcrib")
+
+Fitter = Callable[[Sequence[Request]], Classifier]
+
+LEAST_REQUESTS = 20
+"""With fewer answered requests to learn from no head is fitted: the fused order serves, and says so."""
+
+
+def learn_heads(shop: Workshop, run: Run) -> None:
+    """Fit relevance and abstention; measure both out of fold; keep the reranker only where it helps there."""
+    part, recipe = shop.recipe.head, shop.recipe
+    assert shop.material is not None
+    chosen = shop.chosen("valid", "cold") or shop.chosen("train")
+    random.Random(recipe.seed).shuffle(chosen)
+    chosen = sorted(chosen[: part.max_requests])
+    figures = shop.figures.setdefault("validation", {})
+    figures["requests"] = len(chosen)
+    if len(chosen) < LEAST_REQUESTS:
+        log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", len(chosen))
+        drop_reranker_files(shop)
+        return
+    requests, candidates = head_requests(shop.material, chosen)
+    requests = _reranked(shop, chosen, requests, candidates)
+
+    def fit(some: Sequence[Request]) -> Classifier:
+        return fit_relevance(
+            some, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed, calibrate=False
+        )
+
+    requests = _choose_reranker(shop, requests, fit)
+    relevant = out_of_fold(requests, fit)
+    gains = [_ndcg(r, p) for r, p in zip(requests, relevant, strict=True)]
+    head = fit_relevance(requests, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed)
+    figures["ndcg@10"] = float(np.mean(gains))
+    figures["ndcg@10_low"], figures["ndcg@10_high"] = bootstrap_interval(gains, recipe.seed)
+    figures["ece"] = expected_calibration_error(
+        np.concatenate(relevant), np.concatenate([request.right for request in requests])
+    )
+    figures["relevance_onnx_diff"] = export_head(head, shop.folder / RELEVANCE, RELEVANCE_WIDTH)
+    _learn_abstention(shop, list(zip(requests, relevant, strict=True)), head)
+    drop_reranker_files(shop)
+    run.metrics(figures)
+
+
+def _reranked(
+    shop: Workshop, chosen: Sequence[int], requests: list[Request], candidates: Sequence[NDArray[np.int64]]
+) -> list[Request]:
+    """The requests with the scores of the rerankers that may serve."""
+    recipe = shop.recipe
+    assert shop.encoder is not None
+    goals = [query_text(shop.decisions[i].goal) for i in chosen]
+    if shop.weights is not None and shop.card_tokens is not None:
+        states = shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True).states or []
+        scored = [
+            shop.weights.scores(state, shop.card_tokens, rows, request.signals.cosine)
+            for state, rows, request in zip(states, candidates, requests, strict=True)
+        ]
+        requests = [_with(request, "interaction", scores) for request, scores in zip(requests, scored, strict=True)]
+    if recipe.reranker == "cross_encoder":
+        reranker, texts = cross_encoder_of(shop), shop.card_texts
+        for place, (goal, rows) in enumerate(zip(goals, candidates, strict=True)):
+            logits, _ = reranker.scores(goal, [texts[row] for row in rows])
+            requests[place] = _with(requests[place], "cross", corrected(requests[place].signals.cosine, logits))
+    return requests
+
+
+def _with(request: Request, name: str, scores: Floats) -> Request:
+    changed: dict[str, Any] = {name: scores}
+    return replace(request, signals=replace(request.signals, **changed))
+
+
+def _choose_reranker(shop: Workshop, requests: list[Request], fit: Fitter) -> list[Request]:
+    """Compare the head with and without the interaction out of fold; the gain and its interval go on record."""
+    wish = shop.recipe.reranker
+    if wish == "cross_encoder":
+        shop.reranker = "cross_encoder"
+        return requests
+    if shop.weights is None:
+        return requests
+    plain = without(requests, "interaction")
+    with_it = [_ndcg(r, p) for r, p in zip(requests, out_of_fold(requests, fit), strict=True)]
+    without_it = [_ndcg(r, p) for r, p in zip(plain, out_of_fold(plain, fit), strict=True)]
+    gain = float(np.mean(with_it) - np.mean(without_it))
+    low, high = paired_difference_interval(with_it, without_it, shop.recipe.seed)
+    shop.figures["interaction"] |= {"head_gain": gain, "head_gain_low": low, "head_gain_high": high}
+    if wish == "interaction" or gain > 0:
+        shop.reranker = "interaction"
+        return requests
+    log.info("the interaction does not help (nDCG@10 %+.4f out of fold): it does not serve", gain)
+    return plain
+
+
+def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.float64]]], head: Classifier) -> None:
+    """Whether anything fits, learned from requests that nothing fitted; without such none is turned away."""
+    part, figures = shop.recipe.head, shop.figures["validation"]
+    assert shop.material is not None
+    unanswered = shop.chosen("train", "valid", "cold", answered=False)[: part.max_requests]
+    if len(unanswered) < LEAST_REQUESTS:
+        log.info("%d requests that nothing fitted: too few to learn when to say no", len(unanswered))
+        return
+    requests, candidates = head_requests(shop.material, unanswered)
+    requests = _reranked(shop, unanswered, requests, candidates)
+    if shop.reranker == "none":
+        requests = without(requests, "interaction")
+    scored = [(request, probabilities(head, features(request.signals))) for request in requests]
+    everything = len(shop.chosen("train", "valid", "cold"))
+    fitted = fit_abstention(
+        answered,
+        scored,
+        answered_weight=everything / len(answered),
+        turned_away=part.turned_away,
+        warned=part.warned,
+    )
+    shop.missing_below, shop.widen_below = fitted.missing_below, fitted.widen_below
+    figures["abstention_auroc"] = auroc(1.0 - fitted.out_of_fold, ~fitted.answered)
+    figures["abstention_onnx_diff"] = export_head(fitted.model, shop.folder / ABSTENTION, FIT_WIDTH)
+
+
+def _ndcg(request: Request, relevant: NDArray[np.float64]) -> float:
+    """nDCG@10 over the candidates; right tools that were not among them count as missed."""
+    ranked = request.right[np.argsort(-relevant, kind="stable")][:10]
+    discounts = 1.0 / np.log2(np.arange(2, 12))
+    gold = max(request.gold, 1)
+    return float(min(1.0, (ranked * discounts[: len(ranked)]).sum() / discounts[: min(gold, 10)].sum()))

@@ -1,0 +1,124 @@
+"""Material: decisions as the usage memory, the interaction and the heads take them, by the functions of serving."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.catalog import Catalog
+from serving.evidence import evidence, gather, same_domain, signals
+from serving.index import Index
+from serving.memory import Link, Usage, UsageMemory, make_usage
+from training.decisions import Decision
+from training.head import Request
+from training.interaction import InteractionExample
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything the later stages read: the decisions with their vectors, the index, and the past by tenant."""
+
+    catalog: Catalog
+    index: Index
+    decisions: Sequence[Decision]
+    vectors: Floats
+    usage: Usage
+    equivalents: Mapping[str, frozenset[str]]
+    same_name: Mapping[str, frozenset[str]]
+    candidates: int
+
+    memories: dict[str, UsageMemory] = field(default_factory=dict)
+
+    def memory(self, tenant: str) -> UsageMemory:
+        """The past as one tenant sees it; made once."""
+        if tenant not in self.memories:
+            assert self.index.vectors is not None
+            self.memories[tenant] = UsageMemory(self.usage, self.index.vectors, self.catalog.row, tenant)
+        return self.memories[tenant]
+
+    def right(self, decision: Decision) -> frozenset[str]:
+        """The tools that serve a decision: those that did, and their declared equivalents."""
+        served = {tool for tool, _ in decision.tools}
+        return frozenset(served.union(*(self.equivalents.get(tool, frozenset()) for tool in served)))
+
+    def unsure(self, decision: Decision) -> frozenset[str]:
+        """Tools of the same name as one that served: perhaps as good, so neither right nor wrong."""
+        named = (self.same_name.get(tool, frozenset()) for tool, _ in decision.tools)
+        return frozenset().union(*named) - self.right(decision)
+
+
+def remember(decisions: Sequence[Decision], vectors: Floats, half_life_days: float) -> Usage:
+    """The usage memory over all decisions that somebody asked; `vectors` (n, d) belong to them in order.
+
+    Where decisions have times, an outcome counts half after `half_life_days`, from the newest one.
+    """
+    newest = max((d.ts for d in decisions if d.ts is not None), default=None)
+    asked = [i for i, decision in enumerate(decisions) if decision.asked]
+    links: list[Link] = []
+    for row, i in enumerate(asked):
+        decision = decisions[i]
+        age = (newest - decision.ts).total_seconds() / 86_400 if newest and decision.ts else 0.0
+        fresh = 0.5 ** (age / half_life_days)
+        links += [Link(row, tool, weight * fresh, decision.tenant) for tool, weight in decision.tools]
+        links += [Link(row, tool, weight * fresh, decision.tenant, True) for tool, weight in decision.failed]
+        if not decision.tools:
+            links.append(Link(row, None, fresh, decision.tenant))
+    return make_usage(vectors[asked], links, [decisions[i].group for i in asked])
+
+
+def head_requests(material: Material, chosen: Sequence[int]) -> tuple[list[Request], list[NDArray[np.int64]]]:
+    """One Request for each chosen decision, the decision itself left out of the past; and its candidates' rows."""
+    ids = material.catalog.ids
+    everything = np.arange(len(ids))
+    requests, candidates = [], []
+    for i in chosen:
+        decision = material.decisions[i]
+        vector = material.vectors[i]
+        found = evidence(decision.goal, vector, material.index, material.memory(decision.tenant), forget=decision.group)
+        rows, _ = gather(found, material.candidates, everything)
+        right, unsure = material.right(decision), material.unsure(decision)
+        requests.append(
+            Request(
+                signals=signals(found, rows, same_domain=same_domain(material.index, rows, decision.previous)),
+                right=np.array([ids[row] in right for row in rows], np.bool_),
+                unsure=np.array([ids[row] in unsure for row in rows], np.bool_),
+                group=decision.group,
+                nothing=found.usage.nothing if found.usage is not None else 0.0,
+                gold=len(decision.tools),
+            )
+        )
+        candidates.append(rows)
+    return requests, candidates
+
+
+def interaction_examples(
+    material: Material, chosen: Sequence[int], states: Sequence[Floats], count: int, excluded: frozenset[str]
+) -> list[InteractionExample]:
+    """Candidates as the first stage finds them, the right ones always among them, `excluded` tools never.
+
+    `states` are the query token states of the chosen decisions, in order.
+    """
+    index, ids = material.index, material.catalog.ids
+    assert index.vectors is not None
+    allowed = np.array([tool not in excluded for tool in ids])
+    examples = []
+    for i, state in zip(chosen, states, strict=True):
+        decision = material.decisions[i]
+        found = evidence(
+            decision.goal, material.vectors[i], index, material.memory(decision.tenant), forget=decision.group
+        )
+        rows, _ = gather(found, count, np.flatnonzero(allowed))
+        right, unsure = material.right(decision), material.unsure(decision)
+        known = [material.catalog.row[tool] for tool in (*sorted(right), *decision.wrong) if tool in material.catalog]
+        pool = [row for row in dict.fromkeys([*rows.tolist(), *known]) if ids[row] not in unsure]
+        taken = np.array([row for row in pool if allowed[row]], np.int64)
+        is_right = np.array([ids[row] in right for row in taken], np.bool_)
+        if is_right.any() and not is_right.all():
+            cosine = index.vectors[taken] @ material.vectors[i]
+            examples.append(InteractionExample(state, taken, cosine.astype(np.float32), is_right))
+    return examples
