@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from data.errors import BundleError
 from serving.encoder import session
@@ -37,7 +38,6 @@ class CrossEncoderReranker:
         self.max_pair_tokens = max_pair_tokens
         self._tokenizer = bare(Tokenizer.from_file(str(tokenizer)))
         self._session = session(graph, threads)
-        self._inputs = frozenset(node.name for node in self._session.get_inputs())
         if "score" not in {node.name for node in self._session.get_outputs()}:
             raise BundleError(f"{graph}: has no output 'score', so this is no cross-encoder (export the model again)")
 
@@ -61,9 +61,9 @@ class CrossEncoderReranker:
             row = {
                 "input_ids": np.array([pair.ids], np.int64),
                 "attention_mask": np.ones((1, len(pair.ids)), np.int64),
-                "token_type_ids": np.array([pair.type_ids], np.int64),
+                "token_type_ids": np.array([pair.types], np.int64),
             }
-            scores[place] = self._session.run(["score"], {k: v for k, v in row.items() if k in self._inputs})[0][0]
+            scores[place] = self._session.run(["score"], row)[0][0]
         return scores, len(cards)
 
 
@@ -75,12 +75,20 @@ def bare(tokenizer: Tokenizer) -> Tokenizer:
     return copied
 
 
-def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pair_tokens: int) -> Iterator[Encoding]:
+@dataclass(frozen=True)
+class Pair:
+    """Token ids, and for each 0 where it belongs to the query, 1 where to the card."""
+
+    ids: list[int]
+    types: list[int]
+
+
+def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pair_tokens: int) -> Iterator[Pair]:
     """Each pair as the tokenizer's template has it (BERT: `[CLS] query [SEP] card [SEP]`), made when it is asked for.
 
     Training and serving both read pairs through here. What is too long is cut on the card's side. The query is whole
     unless it would leave the card fewer than 16 tokens (in a very small limit: half of it); then it ends there, for all
-    cards alike. `tokenizer` is bare.
+    cards alike. `tokenizer` is bare. A template without types (RoBERTa, MPNet) gets them by what a token comes from.
     """
     room = max_pair_tokens - int(tokenizer.num_special_tokens_to_add(True))
     asked = tokenizer.encode(query, add_special_tokens=False)
@@ -88,10 +96,6 @@ def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pai
     for card in cards:
         offered = tokenizer.encode(card, add_special_tokens=False)
         offered.truncate(room - len(asked.ids))
-        yield tokenizer.post_process(asked, offered)
-
-
-def corrected(cosine: NDArray[np.float32], logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """First-stage cosines (k,) corrected by the logits (k,) that were trained on top of them; NaN corrects nothing."""
-    total: NDArray[np.float32] = (cosine + np.nan_to_num(logits, nan=0.0) / np.float32(COSINE_SCALE)).astype(np.float32)
-    return total
+        pair = tokenizer.post_process(asked, offered)
+        types = pair.type_ids if any(pair.type_ids) else [int(source == 1) for source in pair.sequence_ids]
+        yield Pair(pair.ids, types)

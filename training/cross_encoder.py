@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
+from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder import (
     CrossEncoder,
     CrossEncoderTrainer,
@@ -27,7 +28,7 @@ from serving.bundle import RERANKER, TOKENIZER, int8_name
 from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare, encode_pairs
 from training.export import export_graph, fuse, quantize
 
-HEAD_START = 0.05
+GAIN = 20.0
 """Share of its random weights that the new scoring head starts with: the first scores are near zero."""
 HEAD_RATE = 10.0
 """Learning rate of the new head, in learning rates of the transformer that is already trained."""
@@ -64,6 +65,44 @@ class CrossEncoderSettings:
     max_pairs: int = 20_000
     seed: int = 0
     bf16: bool = False
+
+
+class PairTransformer(Transformer):  # type: ignore[misc]
+    """A transformer of pairs: hands the segments on to the head, also where it has no embedding for them itself."""
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        segments = features["token_type_ids"]
+        if getattr(self.model.config, "type_vocab_size", 0) < 2:
+            features = {key: value for key, value in features.items() if key != "token_type_ids"}
+        return {**super().forward(features, **kwargs), "token_type_ids": segments}
+
+
+class SegmentHead(nn.Module):
+    """Scores a pair by how its two halves agree after the transformer has read them together.
+
+    u and v are the unit means of the query's and the card's token states; the score is gain * sum(importance * u * v)
+    + offset. With an importance of one this is a cosine, which is what the retriever's weights were trained to make meaningful:
+    the first scores already rank, where a new head on [CLS], which a mean-pooled encoder never used, starts blind.
+    """
+
+    def __init__(self, width: int, gain: float) -> None:
+        super().__init__()
+        self.importance = nn.Parameter(torch.ones(width))
+        self.gain = gain
+        self.offset = nn.Parameter(torch.zeros(1))
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Adds `scores` (n, 1) from `token_embeddings` (n, length, width) and the masks (n, length)."""
+        states, card = features["token_embeddings"], features["token_type_ids"]
+        query_mean = _segment_mean(states, features["attention_mask"] * (1 - card))
+        card_mean = _segment_mean(states, features["attention_mask"] * card)
+        agreement = (self.importance * query_mean * card_mean).sum(-1, keepdim=True)
+        return {**features, "scores": self.gain * agreement + self.offset}
+
+
+def _segment_mean(states: Tensor, mask: Tensor) -> Tensor:
+    weight = mask.unsqueeze(-1).to(states.dtype)
+    return nn.functional.normalize((states * weight).sum(1), dim=-1)
 
 
 class CandidatesLoss(nn.Module):
@@ -117,14 +156,14 @@ def train_cross_encoder(
     if not rows["query"]:
         raise ValueError(f"no request's pairs fit max_pairs = {settings.max_pairs} ({len(pairs)} pairs given)")
     set_seed(settings.seed)
-    model, head = _load(base, settings)
+    model = _load(base, settings, GAIN)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = CrossEncoderTrainingArguments(
             output_dir=scratch,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch_size,
             learning_rate=settings.learning_rate,
-            learning_rate_mapping={head: HEAD_RATE * settings.learning_rate},
+            learning_rate_mapping={r"\.(importance|offset)$": HEAD_RATE * settings.learning_rate},
             warmup_steps=0.1,
             seed=settings.seed,
             data_seed=settings.seed,
@@ -161,8 +200,8 @@ def pair_logits(
         chosen = [encoded[i] for i in order[start : start + PAIRS_A_PASS]]
         features = {
             "input_ids": _padded([pair.ids for pair in chosen]),
-            "attention_mask": _padded([pair.attention_mask for pair in chosen]),
-            "token_type_ids": _padded([pair.type_ids for pair in chosen]),
+            "attention_mask": _padded([[1] * len(pair.ids) for pair in chosen]),
+            "token_type_ids": _padded([pair.types for pair in chosen]),
         }
         parts.append(model({k: v.to(model.device) for k, v in features.items()})["scores"].view(-1).float())
     places = torch.tensor(order, device=parts[0].device)
@@ -203,16 +242,16 @@ def mistakes(
 
 
 class ScoreGraph(nn.Module):
-    """(input_ids, attention_mask[, token_type_ids]) -> raw logit (n,): no activation here, and none in serving."""
+    """(input_ids, attention_mask, token_type_ids) -> raw logit (n,): no activation here, and none in serving."""
 
-    def __init__(self, transformer: nn.Module, names: Sequence[str]) -> None:
+    def __init__(self, model: CrossEncoder) -> None:
         super().__init__()
-        self.transformer = transformer
-        self.names = tuple(names)
+        self.model = model
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        logits: Tensor = self.transformer(**dict(zip(self.names, inputs, strict=True))).logits
-        return logits.squeeze(-1)
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        features = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        scores: Tensor = self.model(features)["scores"]
+        return scores.squeeze(-1)
 
 
 def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -223,10 +262,6 @@ def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tupl
     against PyTorch); `int8_rank_correlation` (Spearman over all pairs); `int8_same_best` (share of the requests with
     several cards whose best card stays).
     """
-    transformer = model.model
-    names = ["input_ids", "attention_mask"]
-    if getattr(transformer.config, "type_vocab_size", 0) > 1:
-        names.append("token_type_ids")
     tokenizer = bare(model.tokenizer.backend_tokenizer)
     limit = int(model.max_seq_length)
     requests = _requests(pairs)
@@ -234,9 +269,9 @@ def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tupl
     with torch.inference_mode():
         expected = pair_logits(model, tokenizer, requests, limit).cpu().numpy()
 
-    fused = transformer.config.model_type == "bert"
+    fused = model[0].model.config.model_type == "bert"
     graph = folder / RERANKER
-    _export(model, names, graph, fused=fused)
+    _export(model, graph, fused=fused)
     quantize(graph, folder / int8_name(RERANKER))
     tokenizer_file = folder / TOKENIZER
     if not tokenizer_file.is_file() or bare(Tokenizer.from_file(str(tokenizer_file))).to_str() != tokenizer.to_str():
@@ -260,15 +295,16 @@ def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tupl
     }
 
 
-def _export(model: CrossEncoder, names: Sequence[str], target: Path, *, fused: bool) -> None:
-    transformer = model.model
+def _export(model: CrossEncoder, target: Path, *, fused: bool) -> None:
+    transformer = model[0].model
+    names = ("input_ids", "attention_mask", "token_type_ids")
     attention = transformer.config._attn_implementation
     transformer.set_attn_implementation("eager")  # the one form of attention that ONNX Runtime's fusion knows
     try:
         with tempfile.TemporaryDirectory() as scratch:
             traced = Path(scratch) / "graph.onnx" if fused else target
             export_graph(
-                ScoreGraph(transformer, names),
+                ScoreGraph(model),
                 {name: torch.ones(2, 8, dtype=torch.long, device=model.device) for name in names},
                 {"score": {0: "n"}},
                 {name: {0: "n", 1: "length"} for name in names},
@@ -281,24 +317,18 @@ def _export(model: CrossEncoder, names: Sequence[str], target: Path, *, fused: b
         transformer.set_attn_implementation(attention)
 
 
-def _load(base: str | Path, settings: CrossEncoderSettings) -> tuple[CrossEncoder, str]:
+def _load(base: str | Path, settings: CrossEncoderSettings, gain: float) -> CrossEncoder:
     """The model, its word embeddings frozen and its head small, and a pattern of the head's parameter names."""
-    config = AutoConfig.from_pretrained(str(base))
+    own = AutoConfig.from_pretrained(str(base))
     with _quiet():
-        model = CrossEncoder(
+        transformer = PairTransformer(
             str(base),
-            num_labels=1,
-            max_length=settings.max_pair_tokens,
-            activation_fn=nn.Identity(),
-            config_kwargs={"num_hidden_layers": min(settings.layers, config.num_hidden_layers)},
+            max_seq_length=settings.max_pair_tokens,
+            config_kwargs={"num_hidden_layers": min(settings.layers, own.num_hidden_layers)},
         )
-    model.model.get_input_embeddings().weight.requires_grad_(False)
-    name, head = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.out_features == 1][-1]
-    with torch.no_grad():
-        head.weight.mul_(HEAD_START)
-        if head.bias is not None:
-            head.bias.zero_()
-    return model, name.replace(".", r"\.")
+    transformer.model.get_input_embeddings().weight.requires_grad_(False)
+    head = SegmentHead(own.hidden_size, gain)
+    return CrossEncoder(modules=[transformer, head], activation_fn=nn.Identity(), device=None)
 
 
 @contextmanager
