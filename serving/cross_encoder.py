@@ -99,3 +99,9 @@ def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pai
         pair = tokenizer.post_process(asked, offered)
         types = pair.type_ids if any(pair.type_ids) else [int(source == 1) for source in pair.sequence_ids]
         yield Pair(pair.ids, types)
+
+
+def corrected(cosine: NDArray[np.float32], logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """First-stage cosines (k,) corrected by the logits (k,) that were trained on top of them; NaN corrects nothing."""
+    total: NDArray[np.float32] = (cosine + np.nan_to_num(logits, nan=0.0) / np.float32(COSINE_SCALE)).astype(np.float32)
+    return total

@@ -19,6 +19,8 @@ from serving.features import FEATURES, Signals, features
 from serving.relevance import FIT_FEATURES, fit_features
 
 FOLDS = 5
+EXPORT_BOUND = 1e-4
+"""Largest difference to scikit-learn, in probability, that an exported head may show."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def fit_relevance(
     splits = list(GroupKFold(folds).split(x, y, g))
     if any(len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2 for train, test in splits):
         return model.fit(x, y)
-    return CalibratedClassifierCV(model, method="sigmoid", cv=splits, ensemble=False).fit(x, y)
+    return _folded(CalibratedClassifierCV(model, method="sigmoid", cv=splits, ensemble=False).fit(x, y))
 
 
 def out_of_fold(
@@ -139,7 +141,10 @@ def without(requests: Sequence[Request], *names: str) -> list[Request]:
 
 
 def export_head(model: Classifier, path: Path, width: int) -> float:
-    """Write a head as ONNX; returns the largest difference to scikit-learn over random rows."""
+    """Write a head as ONNX; returns the largest difference to scikit-learn over random rows.
+
+    Raises RuntimeError where that is more than rounding: probabilities that are served are those that were fitted.
+    """
     import onnxruntime as ort
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType
@@ -150,7 +155,10 @@ def export_head(model: Classifier, path: Path, width: int) -> float:
     path.write_bytes(graph.SerializeToString())
     rows = np.random.default_rng(0).normal(size=(256, width)).astype(np.float32)
     served = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"features": rows})[-1]
-    return float(np.abs(np.asarray(served)[:, 1] - probabilities(model, rows)).max())
+    difference = float(np.abs(np.asarray(served)[:, 1] - probabilities(model, rows)).max())
+    if not difference <= EXPORT_BOUND:
+        raise RuntimeError(f"{path.name}: the exported head differs from scikit-learn by {difference:.2g}")
+    return difference
 
 
 RELEVANCE_WIDTH = len(FEATURES)
@@ -159,6 +167,19 @@ FIT_WIDTH = len(FIT_FEATURES)
 
 def _logistic(regularisation: float) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(C=regularisation, max_iter=2000))
+
+
+def _folded(calibrated: CalibratedClassifierCV) -> Any:
+    """The calibrated model as one logistic regression: sigmoid(-(a * score + b)) of a linear score is linear inside.
+
+    skl2onnx would export the calibration of a pipeline on its probabilities, where scikit-learn fits it on the score.
+    """
+    of_all = calibrated.calibrated_classifiers_[0]
+    model, platt = of_all.estimator, of_all.calibrators[0]
+    logistic = model[-1]
+    logistic.coef_ = -platt.a_ * logistic.coef_
+    logistic.intercept_ = -(platt.a_ * logistic.intercept_ + platt.b_)
+    return model
 
 
 def _fit_weighted(x: NDArray[np.float32], y: NDArray[np.bool_], weight: NDArray[np.float64]) -> Any:
