@@ -118,7 +118,7 @@ def _read_manifest(path: Path) -> Manifest:
         raw = json.loads(source.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise BundleError(f"{path}: no {MANIFEST} here, so this is no bundle (give the folder train wrote)") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{source}: cannot be read ({error})") from error
     if isinstance(raw, dict) and raw.get("format") != FORMAT:
         raise BundleError(f"{source}: format {raw.get('format')} is not the format {FORMAT} that this version reads")
@@ -135,9 +135,13 @@ def _read_manifest(path: Path) -> Manifest:
             )
     if manifest.features != FEATURES:
         raise BundleError(f"{source}: its features are not those of this version; train the bundle again")
-    for name in (TOKENIZER, CARDS, manifest.retriever_graph):
+    needed = [TOKENIZER, CARDS, manifest.retriever_graph]
+    needed += [manifest.reranker_graph] if manifest.reranker == "cross_encoder" else []
+    needed += [INTERACTION] if manifest.reranker == "interaction" else []
+    needed += [USAGE_NAMES] if USAGE in manifest.files else []
+    for name in needed:
         if name not in manifest.files:
-            raise BundleError(f"{source}: lists no '{name}', which every bundle needs")
+            raise BundleError(f"{source}: lists no '{name}', which this bundle needs")
     for name in manifest.files:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise BundleError(f"{source}: '{name}' points outside the bundle")
@@ -157,13 +161,24 @@ def publish(folder: Path, target: Path) -> None:
 
     Raises BundleError for a target that holds something other than a bundle.
     """
+    check_target(target)
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    replaced = target.exists()
+    if replaced:
+        os.replace(target, old)
+    try:
+        os.replace(folder, target)
+    except BaseException:
+        if replaced:
+            os.replace(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_target(target: Path) -> None:
+    """Raise BundleError unless a bundle may be published here: nothing, an empty folder, or another bundle."""
     if target.exists() and not ((target / MANIFEST).is_file() or (target.is_dir() and not any(target.iterdir()))):
         raise BundleError(f"{target}: holds something other than a bundle; choose another folder or remove it")
-    old = target.with_name(f".{target.name}.old-{os.getpid()}")
-    if target.exists():
-        os.replace(target, old)
-    os.replace(folder, target)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def save_usage(folder: Path, usage: Usage) -> None:

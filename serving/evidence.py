@@ -53,7 +53,8 @@ def rankings(found: Evidence, k: int, rows: NDArray[np.int64]) -> dict[str, NDAr
     made = {"bm25": top(found.lexical.ranking, k, rows)}
     if found.cosine is not None:
         made["dense"] = top(found.cosine, k, rows)
-    if found.usage is not None and found.knows_usage:
+    # of these rows alone: that a withheld tool has a past must not change the order of the others
+    if found.usage is not None and (found.usage.count[rows] > 0).any():
         made["usage"] = top(found.usage.shrunk, k, rows)
         made["neighbours"] = top(found.usage.vote, k, rows)
     return made

@@ -17,6 +17,8 @@ Floats = NDArray[np.float32]
 
 FEATURES_VERSION = "1"
 
+_NO_VOTES = 1e-4
+
 FEATURES: tuple[str, ...] = (
     "cosine",
     "cosine_gap",
@@ -78,13 +80,13 @@ class Signals:
     def as_new(self, new: NDArray[np.bool_]) -> Signals:
         """The same candidates, those marked `new` without any past: how a tool looked before its first use."""
         old = ~new
+        left = 1.0 - float(self.vote[new].sum())  # of all votes: the rest moves up by what these had
         votes = self.vote * old
-        total = float(votes.sum())
         return replace(
             self,
             centroid=self.centroid * old,
             shrunk=np.where(new, self.cosine, self.shrunk).astype(np.float32),
-            vote=votes * (float(self.vote.sum()) / total) if total > 0 else votes,
+            vote=votes / np.float32(left) if left > _NO_VOTES else votes,
             nearest=self.nearest * old,
             count=self.count * old,
             failure_rate=self.failure_rate * old,

@@ -104,6 +104,8 @@ class UsageMemory:
         query = np.searchsorted(used, query)
         self._good = _Links(query[~failed], tool[~failed], weight[~failed])
         self._bad = _Links(query[failed], tool[failed], weight[failed])
+        self._voters = np.zeros(len(used), np.bool_)
+        self._voters[self._good.query] = True
         self._sums, self.counts, self._failures = self._totals(np.zeros(len(used), np.bool_))
         self.observations = np.bincount(tool[tool >= 0], minlength=len(cards))
         self._used = np.flatnonzero(self.counts > 0)
@@ -125,7 +127,7 @@ class UsageMemory:
         centroid[self._used] = self._centroids @ query
         shrunk = self._shrunk @ query
         counts, failures = self.counts, self._failures
-        similar = self._vectors @ query
+        similar = np.where(self._voters, self._vectors @ query, _HIDDEN)
         if forget is not None and (gone := self._group == forget).any():
             similar = np.where(gone, _HIDDEN, similar)
             sums, counts, failures = self._totals(gone)

@@ -117,7 +117,7 @@ class Selector:
             rows, fused = gather(found, self.settings.candidates, np.flatnonzero(permitted))
             run.note("retrieve", len(rows), scores=self._named(rows, fused))
         with run.stage("rerank"):
-            seen = self._rerank(query, encoded, found, rows, who, run)
+            seen = self._rerank(query, encoded, found, rows, self._last_tool(who, mask.allowed), run)
         with run.stage("relevance"):
             rows, relevant, stance = self._judge(query, found, rows, seen, run)
         with run.stage("tiebreak"):
@@ -159,16 +159,18 @@ class Selector:
             return None
         try:
             limit = self.bundle.manifest.max_query_tokens
-            return self.encoder.encode([query], limit, states=self._weights is not None)
+            encoded = self.encoder.encode([query], limit, states=self._weights is not None)
+            if not np.isfinite(encoded.vectors).all():
+                raise ValueError("its vector is not finite")
+            return encoded
         except Exception as error:  # a model that fails must cost order, never the answer
             run.degrade("encode", f"the encoder failed ({error}); lexical search alone")
             return None
 
     def _rerank(
-        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], who: Caller, run: _Run
+        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], last: str | None, run: _Run
     ) -> Signals:
-        last = (who.recent.tools or who.used_tools)[-1:]
-        near = same_domain(self.index, rows, last[0] if last else None)
+        near = same_domain(self.index, rows, last)
         interaction = cross = None
         if encoded is not None and len(rows):
             try:
@@ -181,6 +183,11 @@ class Selector:
         elif cross is not None:
             run.note("rerank", len(rows), scores=self._named(rows, cross))
         return signals(found, rows, interaction=interaction, cross=cross, same_domain=near)
+
+    def _last_tool(self, who: Caller, allowed: NDArray[np.bool_]) -> str | None:
+        """The tool used just before; one that the caller may not see has no server to be near to."""
+        last = next(iter((who.recent.tools or who.used_tools)[-1:]), None)
+        return last if last is not None and last in self.catalog and allowed[self.catalog.row[last]] else None
 
     def _interact(self, encoded: Encoded, found: Evidence, rows: NDArray[np.int64]) -> NDArray[np.float32] | None:
         if self._weights is None or self.index.tokens is None or encoded.states is None or found.cosine is None:
@@ -206,21 +213,32 @@ class Selector:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], Abstention]:
         """The candidates, best first, with their relevance (NaN without a trained head), and whether anything fits."""
         if self._head is None or found.cosine is None:
-            if self._head is not None:
-                run.degrade("relevance", "no vectors for this query; the fused order stands")
+            if self.bundle is not None:
+                what = "no vectors for this query" if self._head is not None else "the bundle has no relevance head"
+                run.degrade("relevance", f"{what}; the fused order stands")
             return rows, np.full(len(rows), np.nan), Abstention()
-        relevant = relevance(self._head, seen)
+        try:
+            relevant = relevance(self._head, seen)
+            if not np.isfinite(relevant).all():
+                raise ValueError("a relevance is not finite")
+            stance = self._stance(query, found, seen, relevant)
+        except Exception as error:  # a model that fails must cost order, never the answer
+            run.degrade("relevance", f"the head failed ({error}); the fused order stands")
+            return rows, np.full(len(rows), np.nan), Abstention()
         order = np.lexsort((rows, -relevant))
         run.note("relevance", len(rows), scores=self._named(rows[order], relevant[order]))
-        stance = Abstention()
-        if self._fit is not None and self.bundle is not None:
-            nothing = found.usage.nothing if found.usage is not None else 0.0
-            fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
-            short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
-            named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
-            manifest = self.bundle.manifest
-            stance = abstention(fit, query, manifest.missing_below, manifest.widen_below, named=named)
         return rows[order], relevant[order], stance
+
+    def _stance(self, query: str, found: Evidence, seen: Signals, relevant: NDArray[np.float64]) -> Abstention:
+        """Whether anything fits, by the abstention head where the bundle has one."""
+        if self._fit is None or self.bundle is None:
+            return Abstention()
+        nothing = found.usage.nothing if found.usage is not None else 0.0
+        fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
+        short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
+        named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
+        manifest = self.bundle.manifest
+        return abstention(fit, query, manifest.missing_below, manifest.widen_below, named=named)
 
     def _order(self, rows: NDArray[np.int64], relevant: NDArray[np.float64]) -> NDArray[np.int64]:
         if np.isnan(relevant).any():

@@ -6,7 +6,6 @@ the same tool twice in a batch would happen at every step, and each time teach t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +16,8 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 class DistinctBatchSampler(DefaultBatchSampler):  # type: ignore[misc]
     """Shuffled batches in which the key sets of all rows are disjoint. Every row appears once an epoch.
 
-    A row that clashes waits for the next batch in which it does not; the last batches may be smaller.
+    A row that clashes waits for the next batch in which it does not; the last batches may be smaller. The length is the
+    number of batches of the present epoch: the trainer ends an epoch by it, and whatever came after would go unseen.
     """
 
     def __init__(self, keys: Sequence[frozenset[Hashable]], *args: Any, **kwargs: Any) -> None:
@@ -45,8 +45,7 @@ class DistinctBatchSampler(DefaultBatchSampler):  # type: ignore[misc]
                 yield batch
 
     def __len__(self) -> int:
-        batches: int = math.ceil(len(self._keys) / self.batch_size)
-        return batches
+        return sum(1 for _ in self)
 
 
 def distinct_batches(keys: Sequence[frozenset[Hashable]]) -> Callable[..., DistinctBatchSampler]:

