@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
-from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder import (
     CrossEncoder,
     CrossEncoderTrainer,
@@ -21,18 +19,17 @@ from sentence_transformers.cross_encoder import (
 )
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import AutoConfig, set_seed
-from transformers.utils import logging as transformers_logging
+from transformers import set_seed
 
 from serving.bundle import RERANKER, TOKENIZER, int8_name
-from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare, encode_pairs
+from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare
 from training.export import export_graph, fuse, quantize
+from training.pair_model import GAIN, ScoreGraph, pair_logits, pair_model
 
-GAIN = 20.0
-"""Share of its random weights that the new scoring head starts with: the first scores are near zero."""
 HEAD_RATE = 10.0
-"""Learning rate of the new head, in learning rates of the transformer that is already trained."""
-PAIRS_A_PASS = 16
+"""Learning rate of the new head, in those of the transformer, which is already trained."""
+CENTRED_ON = 16
+"""Requests whose first scores the head is centred on."""
 TWINS = 0.95
 """Cosine from which two cards may well be the same tool twice."""
 
@@ -65,44 +62,6 @@ class CrossEncoderSettings:
     max_pairs: int = 20_000
     seed: int = 0
     bf16: bool = False
-
-
-class PairTransformer(Transformer):  # type: ignore[misc]
-    """A transformer of pairs: hands the segments on to the head, also where it has no embedding for them itself."""
-
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        segments = features["token_type_ids"]
-        if getattr(self.model.config, "type_vocab_size", 0) < 2:
-            features = {key: value for key, value in features.items() if key != "token_type_ids"}
-        return {**super().forward(features, **kwargs), "token_type_ids": segments}
-
-
-class SegmentHead(nn.Module):
-    """Scores a pair by how its two halves agree after the transformer has read them together.
-
-    u and v are the unit means of the query's and the card's token states; the score is gain * sum(importance * u * v)
-    + offset. With an importance of one this is a cosine, which is what the retriever's weights were trained to make meaningful:
-    the first scores already rank, where a new head on [CLS], which a mean-pooled encoder never used, starts blind.
-    """
-
-    def __init__(self, width: int, gain: float) -> None:
-        super().__init__()
-        self.importance = nn.Parameter(torch.ones(width))
-        self.gain = gain
-        self.offset = nn.Parameter(torch.zeros(1))
-
-    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        """Adds `scores` (n, 1) from `token_embeddings` (n, length, width) and the masks (n, length)."""
-        states, card = features["token_embeddings"], features["token_type_ids"]
-        query_mean = _segment_mean(states, features["attention_mask"] * (1 - card))
-        card_mean = _segment_mean(states, features["attention_mask"] * card)
-        agreement = (self.importance * query_mean * card_mean).sum(-1, keepdim=True)
-        return {**features, "scores": self.gain * agreement + self.offset}
-
-
-def _segment_mean(states: Tensor, mask: Tensor) -> Tensor:
-    weight = mask.unsqueeze(-1).to(states.dtype)
-    return nn.functional.normalize((states * weight).sum(1), dim=-1)
 
 
 class CandidatesLoss(nn.Module):
@@ -147,7 +106,8 @@ def train_cross_encoder(
 ) -> CrossEncoder:
     """Train a cross-encoder on `pairs` (those of one request form its list) by CandidatesLoss, word embeddings frozen.
 
-    `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load and the head is new.
+    `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load, and the
+    head is a SegmentHead.
     The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits.
 
     Raises ValueError where no request fits `max_pairs`.
@@ -156,14 +116,15 @@ def train_cross_encoder(
     if not rows["query"]:
         raise ValueError(f"no request's pairs fit max_pairs = {settings.max_pairs} ({len(pairs)} pairs given)")
     set_seed(settings.seed)
-    model = _load(base, settings, GAIN)
+    model = pair_model(base, layers=settings.layers, max_pair_tokens=settings.max_pair_tokens)
+    _centre(model, rows, settings)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = CrossEncoderTrainingArguments(
             output_dir=scratch,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch_size,
             learning_rate=settings.learning_rate,
-            learning_rate_mapping={r"\.(importance|offset)$": HEAD_RATE * settings.learning_rate},
+            learning_rate_mapping={r"\.(importance|level)$": HEAD_RATE * settings.learning_rate},
             warmup_steps=0.1,
             seed=settings.seed,
             data_seed=settings.seed,
@@ -187,25 +148,6 @@ def train_cross_encoder(
         trainer.train()
     model.eval()
     return model
-
-
-def pair_logits(
-    model: CrossEncoder, tokenizer: Tokenizer, requests: Sequence[tuple[str, Sequence[str]]], max_pair_tokens: int
-) -> Tensor:
-    """Raw logits (pairs,) of every (query, its cards), in order, tokenized as serving does; `tokenizer` is bare."""
-    encoded = [pair for query, cards in requests for pair in encode_pairs(tokenizer, query, cards, max_pair_tokens)]
-    order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
-    parts = []
-    for start in range(0, len(order), PAIRS_A_PASS):
-        chosen = [encoded[i] for i in order[start : start + PAIRS_A_PASS]]
-        features = {
-            "input_ids": _padded([pair.ids for pair in chosen]),
-            "attention_mask": _padded([[1] * len(pair.ids) for pair in chosen]),
-            "token_type_ids": _padded([pair.types for pair in chosen]),
-        }
-        parts.append(model({k: v.to(model.device) for k, v in features.items()})["scores"].view(-1).float())
-    places = torch.tensor(order, device=parts[0].device)
-    return torch.cat(parts)[torch.argsort(places)]
 
 
 def mistakes(
@@ -239,19 +181,6 @@ def mistakes(
         ranked = np.argsort(-cosine, kind="stable")
         found.append([int(row) for row in ranked[~out[ranked]][rank_from : rank_from + count]])
     return found
-
-
-class ScoreGraph(nn.Module):
-    """(input_ids, attention_mask, token_type_ids) -> raw logit (n,): no activation here, and none in serving."""
-
-    def __init__(self, model: CrossEncoder) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        features = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        scores: Tensor = self.model(features)["scores"]
-        return scores.squeeze(-1)
 
 
 def export_cross_encoder(model: CrossEncoder, folder: Path, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -317,29 +246,15 @@ def _export(model: CrossEncoder, target: Path, *, fused: bool) -> None:
         transformer.set_attn_implementation(attention)
 
 
-def _load(base: str | Path, settings: CrossEncoderSettings, gain: float) -> CrossEncoder:
-    """The model, its word embeddings frozen and its head small, and a pattern of the head's parameter names."""
-    own = AutoConfig.from_pretrained(str(base))
-    with _quiet():
-        transformer = PairTransformer(
-            str(base),
-            max_seq_length=settings.max_pair_tokens,
-            config_kwargs={"num_hidden_layers": min(settings.layers, own.num_hidden_layers)},
-        )
-    transformer.model.get_input_embeddings().weight.requires_grad_(False)
-    head = SegmentHead(own.hidden_size, gain)
-    return CrossEncoder(modules=[transformer, head], activation_fn=nn.Identity(), device=None)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the table of weights that did not load: the layers cut off and the new head are meant."""
-    before = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(before)
+def _centre(model: CrossEncoder, rows: dict[str, list[Any]], settings: CrossEncoderSettings) -> None:
+    """Start the head's level at the mean of the first scores: they are near zero, and no step is spent on a shift."""
+    first = list(zip(rows["query"][:CENTRED_ON], rows["cards"][:CENTRED_ON], strict=True))
+    with torch.inference_mode():
+        mean = pair_logits(
+            model.eval(), bare(model.tokenizer.backend_tokenizer), first, settings.max_pair_tokens
+        ).mean()
+    with torch.no_grad():
+        model[1].level.fill_(float(mean) / GAIN)
 
 
 def _by_request(pairs: Sequence[ScoredPair], most: int) -> dict[str, list[Any]]:
@@ -367,10 +282,6 @@ def _requests(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     for query, card in pairs:
         grouped.setdefault(query, []).append(card)
     return list(grouped.items())
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
 def _ranks(scores: NDArray[np.float32]) -> NDArray[np.int64]:
