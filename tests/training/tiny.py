@@ -1,9 +1,12 @@
 """A workshop small enough to train on in seconds: twelve tools, a hundred logged requests, a two-layer base model."""
 
+# ruff: noqa: PLC0415 (torch: only for who makes a base model)
+
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,18 @@ GUARDED = "bank.get_balance"
 CORE = "help.list_topics"
 
 
+@dataclass(frozen=True)
+class Trained:
+    """One finished training. `bundle` is for reading: a test that changes it takes a copy."""
+
+    catalog: Catalog
+    base: Path
+    traces: Path
+    bundle: Path
+    store: Path
+    metrics: dict[str, dict[str, float]]
+
+
 def catalog() -> Catalog:
     """Twelve tools on eight servers; one is core, one is guarded, five change something."""
     return Catalog(
@@ -76,7 +91,7 @@ def no_tool_goals() -> list[str]:
 
 
 def traces() -> list[Trace]:
-    """One call a request: seven that succeed for every tool but `NEVER_USED`, some failures, and 24 calls of nothing."""
+    """One call a request: seven that succeed for every tool but `NEVER_USED`, a failure, and 24 times nothing."""
     made = []
     for tool_id in _TOOLS:
         if tool_id == NEVER_USED:
