@@ -147,7 +147,8 @@ def test_word_embeddings_stay_as_they_are(base: Path, trained: CrossEncoder) -> 
 
 def test_the_same_seed_trains_the_same_model(base: Path) -> None:
     once, again = (
-        train_cross_encoder(base, toy_pairs(), CrossEncoderSettings(epochs=1, max_pair_tokens=48)) for _ in range(2)
+        train_cross_encoder(base, toy_pairs()[:16], CrossEncoderSettings(layers=1, max_pair_tokens=48))
+        for _ in range(2)
     )
     assert logits(once, "show me the rain", [CARDS["weather"]]) == logits(again, "show me the rain", [CARDS["weather"]])
 
