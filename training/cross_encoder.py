@@ -36,17 +36,12 @@ TWINS = 0.95
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A request, a card's text, and how well the card serves it: `label` in [0, 1]; a weight of 2 is the pair twice.
-
-    `first_stage` is the score that this pair already has and that the logit will be added to (say 20 times the
-    retriever's cosine). What is learned then is only the correction. Zero: the logit stands alone.
-    """
+    """A request, a card's text, and how well the card serves it: `label` in [0, 1]; a weight of 2 is the pair twice."""
 
     query: str
     card: str
     label: float
     weight: float = 1.0
-    first_stage: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class CandidatesLoss(nn.Module):
     LambdaLoss compares, but leaves the level open; and none of the three takes weights.
 
     With scores s, labels l and weights w: -sum(w l log(e^s / sum(w e^s))) + sum(w bce(s, l)) / sum(w), so that in the
-    softmax a weight counts as copies of the pair. First-stage scores are added to s, a request's best one as zero.
+    softmax a weight counts as copies of the pair.
     """
 
     def __init__(self, model: CrossEncoder, max_pair_tokens: int) -> None:
@@ -84,16 +79,14 @@ class CandidatesLoss(nn.Module):
         self.tokenizer = bare(model.tokenizer.backend_tokenizer)
 
     def forward(self, inputs: list[Any], labels: list[Tensor], **_: Any) -> Tensor:
-        """`inputs`: requests, their cards, weights, first-stage scores, and one list each a request; `labels` alike."""
-        queries, cards, weights, first_stage = inputs
+        """`inputs`: requests, the list of cards of each, the list of their weights; `labels`: a tensor a request."""
+        queries, cards, weights = inputs
         requests = list(zip(queries, cards, strict=True))
         together = pair_logits(self.model, self.tokenizer, requests, self.max_pair_tokens)
         logits = torch.split(together, [len(offered) for offered in cards])
         losses = []
-        for logit, label, weight, before in zip(logits, labels, weights, first_stage, strict=True):
-            weighed = logit.new_tensor(weight)
-            prior = logit.new_tensor(before)
-            score = logit + prior - prior.max()
+        for score, label, weight in zip(logits, labels, weights, strict=True):
+            weighed = score.new_tensor(weight)
             right = label.to(score)
             ranked = (weighed * right * ((score + weighed.log()).logsumexp(0) - score)).sum()
             levelled = nn.functional.binary_cross_entropy_with_logits(score, right, weighed, reduction="sum")
@@ -108,7 +101,12 @@ def train_cross_encoder(
 
     `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load, and the
     head is a SegmentHead.
-    The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits.
+    The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits, about zero on average before training.
+
+    The score is to be added to the retriever's cosine (times 10 to 20), not to replace it. Base MiniLM, metatool, 200
+    requests over the 24 nearest cards, one core, int8, nDCG@10 (tools that training never saw): cosine 69.6 (65.9);
+    6 layers, 1,200 pairs, 84 s: alone 71.0 (64.4), 20 cosine + score 75.8 (68.3); 3 layers, 2,000 pairs, 68 s: alone
+    62.5 (62.1), together 76.8 (72.3); 2 layers, 3,000 pairs, 70 s: alone 57.7 (56.7), together 76.0 (72.7).
 
     Raises ValueError where no request fits `max_pairs`.
     """
@@ -263,7 +261,7 @@ def _by_request(pairs: Sequence[ScoredPair], most: int) -> dict[str, list[Any]]:
     for pair in pairs:
         if pair.weight > 0.0:
             grouped.setdefault(pair.query, []).append(pair)
-    rows: dict[str, list[Any]] = {"query": [], "cards": [], "weight": [], "first_stage": [], "label": []}
+    rows: dict[str, list[Any]] = {"query": [], "cards": [], "weight": [], "label": []}
     taken = 0
     for query, offered in grouped.items():
         taken += len(offered)
@@ -272,7 +270,6 @@ def _by_request(pairs: Sequence[ScoredPair], most: int) -> dict[str, list[Any]]:
         rows["query"].append(query)
         rows["cards"].append([pair.card for pair in offered])
         rows["weight"].append([pair.weight for pair in offered])
-        rows["first_stage"].append([pair.first_stage for pair in offered])
         rows["label"].append([pair.label for pair in offered])
     return rows
 

@@ -45,7 +45,7 @@ def export_encoder(
     else:
         shutil.move(raw, graph)
     served = Encoder(graph, folder / TOKENIZER).encode(texts, max_tokens).vectors
-    figures = {"max_abs_diff": float(np.abs(served - _with_torch(module, texts, folder, max_tokens)).max())}
+    figures = {"max_difference": float(np.abs(served - _with_torch(module, texts, folder, max_tokens)).max())}
     if int8:
         quantize(graph, folder / int8_name(RETRIEVER))
         small = Encoder(folder / int8_name(RETRIEVER), folder / TOKENIZER).encode(texts, max_tokens).vectors

@@ -38,7 +38,7 @@ class SegmentHead(nn.Module):
     u and v are the unit means of the query's and the card's token states; the score is 20 * (sum(importance * u * v) -
     level). With the importance of one that it starts from this is a cosine, which the retriever's training has made
     mean something: the first scores already rank, where a new head on [CLS], a token that a mean-pooled encoder never
-    used, starts blind (metatool, 24 candidates, before training: nDCG@10 52 against 14).
+    used, starts blind (metatool, 24 cards, nDCG@10: 52 before training; small new head on [CLS], 1,600 pairs: 25).
     """
 
     def __init__(self, width: int) -> None:

@@ -7,24 +7,25 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accelerate import PartialState
 
 from data.catalog import Catalog
 from data.errors import InputError
 from data.mining.miner import mine
-from serving.bundle import Manifest, publish, seal
+from serving.bundle import Manifest, check_target, publish, seal
 from serving.index import save_cards
 from training import recipe as recipes
 from training.decisions import gather_decisions, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
 from training.stages import Workshop, learn_cross_encoder, learn_interaction, learn_retriever, remember_usage
-from training.tracking import DEFAULT_ROOT, Run, file_digest, track
+from training.tracking import DEFAULT_ROOT, Run, SilentRun, file_digest, track
 
 log = logging.getLogger("toolcrib")
 
@@ -45,15 +46,22 @@ def train(
 ) -> TrainResult:
     """Train on `traces` for `catalog` and write the bundle to `out`, all or nothing.
 
-    Raises RecipeError, InputError or TrackingError before anything slow starts. An interrupt leaves nothing behind.
+    Under `accelerate launch` every process does the same work in a folder of its own, gradients are shared, and the
+    first process alone tracks and publishes.
+
+    Raises RecipeError, InputError, BundleError or TrackingError before anything slow starts. An interrupt leaves
+    nothing behind.
     """
     recipes.check(recipe)
+    check_target(out)
     if len(catalog) < MANY_TOOLS:
         raise InputError(
             f"the catalog has {len(catalog)} tool(s); there is nothing to choose between",
             hint="train on a catalog of two tools or more; a single tool needs no model",
         )
-    with _staging(out) as folder, _scratch() as scratch, track(tracking_root, name=out.name) as run:
+    first = PartialState().is_main_process
+    tracked = track(tracking_root, name=out.name) if first else nullcontext(SilentRun())
+    with _staging(out) as folder, _scratch() as scratch, tracked as run:
         run.parameters(recipe.model_dump(mode="json"))
         if traces.is_file():
             run.dataset("traces", str(traces), file_digest(traces))
@@ -79,13 +87,13 @@ def train(
         with run.stage("heads") as stage:
             learn_heads(shop, stage)
 
-        metrics = shop.figures
         manifest = _sealed(shop, run)
-        run.metrics(metrics["validation"])
-        publish(folder, out)
-        run.register(out, manifest.version, metrics["validation"])
+        if first:
+            publish(folder, out)
+        run.metrics(shop.figures["validation"])
+        run.register(out, manifest.version, shop.figures["validation"])
         log.info("bundle %s written to %s", manifest.version, out)
-        return TrainResult(out, metrics, run.run_id)
+        return TrainResult(out, shop.figures, run.run_id or None)
 
 
 def _sealed(shop: Workshop, run: Run) -> Manifest:

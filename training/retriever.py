@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from datasets import Dataset
 from sentence_transformers import (
     SentenceTransformer,
@@ -82,7 +83,11 @@ def train_retriever(
             args=arguments,
             train_dataset=Dataset.from_dict(columns),
             loss=MultipleNegativesRankingLoss(
-                model, scale=settings.scale, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
+                model,
+                scale=settings.scale,
+                directions=("query_to_doc", "doc_to_query"),
+                partition_mode="per_direction",
+                gather_across_devices=PartialState().num_processes > 1,
             ),
             callbacks=list(callbacks),
         )

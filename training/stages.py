@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from data.card_text import card_text, query_text
 from data.catalog import Catalog
+from data.errors import RecipeError
 from serving.bundle import INTERACTION, RERANKER, RETRIEVER, TOKENIZER, Reranker, int8_name, save_arrays, save_usage
 from serving.cross_encoder import COSINE_SCALE, CrossEncoderReranker, corrected
 from serving.encoder import Encoder
@@ -89,7 +90,7 @@ class Workshop:
 def learn_retriever(shop: Workshop, run: Run) -> None:
     """Fine-tune the bi-encoder, export it, choose the graph that serves, embed cards and requests with that graph."""
     part = shop.recipe.retriever
-    model = SentenceTransformer(base_path(shop.recipe.base_model), device=None)
+    model = _load_base(shop.recipe.base_model)
     pairs = _pairs(shop, model)
     log.info("retriever: %d pairs, %g epochs", len(pairs), part.epochs)
     if part.epochs > 0 and pairs:
@@ -109,7 +110,7 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     figures = export_encoder(
         checkpoint, shop.folder, shop.card_texts[:PARITY_TEXTS], part.max_card_tokens, int8=shop.recipe.export.int8
     )
-    _check_parity("retriever", figures["max_abs_diff"])
+    _check_parity("retriever", figures["max_difference"])
     figures |= _choose_graph(shop)
     shop.encoder = Encoder(shop.folder / shop.retriever_graph, shop.folder / TOKENIZER, threads=_threads())
     shop.vectors = _embed_goals(shop, shop.encoder)
@@ -118,6 +119,14 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     shop.figures["retriever"] = {"pairs": len(pairs), **figures}
     run.metrics(shop.figures["retriever"])
     run.tags({"served_graph": shop.retriever_graph})
+
+
+def _load_base(base_model: str) -> SentenceTransformer:
+    try:
+        return SentenceTransformer(base_path(base_model), device=None)
+    except (OSError, ValueError, KeyError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise RecipeError(f"base_model {base_model}: cannot be loaded: {reason}") from error
 
 
 def _pairs(shop: Workshop, model: SentenceTransformer) -> list[Pair]:
@@ -298,7 +307,7 @@ def learn_cross_encoder(shop: Workshop, run: Run) -> None:
     checkpoint = (shop.folder if recipe.keep_checkpoint else shop.scratch) / CHECKPOINT
     model = train_cross_encoder(checkpoint, pairs, settings)
     figures = export_cross_encoder(model, shop.folder, [(p.query, p.card) for p in pairs[:PARITY_TEXTS]])
-    _check_parity("cross-encoder", float(figures["max_abs_diff"]))
+    _check_parity("cross-encoder", float(figures["max_difference"]))
     shop.reranker_graph = int8_name(RERANKER) if recipe.export.int8 else RERANKER
     figures |= _cross_quality(shop)
     shop.figures["cross_encoder"] = {"pairs": len(pairs), **figures}

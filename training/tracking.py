@@ -189,6 +189,34 @@ class Run:
         return str(version.version)
 
 
+class SilentRun(Run):
+    """A run that records nothing: for the processes of a distributed training that are not the first."""
+
+    def __init__(self) -> None:
+        super().__init__(client=None, uri="", experiment_id="", run_id="")
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Run]:
+        yield self
+
+    def parameters(self, values: Mapping[str, object]) -> None: ...
+
+    def metrics(self, values: Mapping[str, object], step: int = 0) -> None: ...
+
+    def tags(self, values: Mapping[str, str]) -> None: ...
+
+    def dataset(self, name: str, source: str, sha256: str, context: str = "training") -> None: ...
+
+    def figure(self, figure: Figure, name: str) -> None: ...
+
+    def artifact(self, path: Path, folder: str = "") -> None: ...
+
+    def document(self, values: Mapping[str, object], name: str) -> None: ...
+
+    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float]) -> str:
+        return ""
+
+
 @contextmanager
 def track(root: Path = DEFAULT_ROOT, *, name: str, tags: Mapping[str, str] | None = None) -> Iterator[Run]:
     """The parent run of one training. Entering it writes to the database and to the artifact store.
