@@ -99,9 +99,9 @@ def train_cross_encoder(
 ) -> CrossEncoder:
     """Train a cross-encoder on `pairs` (those of one request form its list) by CandidatesLoss, word embeddings frozen.
 
-    `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load, and the
-    head is a SegmentHead.
-    The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits, about zero on average before training.
+    `base` is a folder or hub name; of a saved SentenceTransformer the transformer's weights load; the head is
+    a new SegmentHead. The result's `max_seq_length` is `max_pair_tokens`; its scores are raw logits, before training
+    zero on average.
 
     The score is to be added to the retriever's cosine (times 10 to 20), not to replace it. Base MiniLM, metatool, 200
     requests over the 24 nearest cards, one core, int8, nDCG@10 (tools that training never saw): cosine 69.6 (65.9);

@@ -170,18 +170,10 @@ def loss_of(
     cards: list[str],
     labels: list[float],
     weights: list[float] | None = None,
-    first_stage: list[float] | None = None,
 ) -> float:
     with torch.inference_mode():
-        loss = CandidatesLoss(model, 48)(
-            [
-                ["please show me the rain"],
-                [cards],
-                [weights or [1.0] * len(cards)],
-                [first_stage or [0.0] * len(cards)],
-            ],
-            [torch.tensor(labels)],
-        )
+        columns = [["please show me the rain"], [cards], [weights or [1.0] * len(cards)]]
+        loss = CandidatesLoss(model, 48)(columns, [torch.tensor(labels)])
     return float(loss)
 
 
@@ -197,14 +189,6 @@ def test_where_no_card_serves_a_high_score_is_what_costs(trained: CrossEncoder) 
     assert loss_of(trained, [CARDS["weather"]], [0.0]) == pytest.approx(np.log1p(np.exp(fitting)), rel=1e-3)
     assert loss_of(trained, [CARDS["money"]], [0.0]) == pytest.approx(np.log1p(np.exp(other)), rel=1e-3)
     assert fitting > other
-
-
-def test_a_first_stage_that_is_already_right_leaves_little_to_learn(untrained: CrossEncoder) -> None:
-    cards, labels = [CARDS["weather"], CARDS["money"]], [1.0, 0.0]
-    right = loss_of(untrained, cards, labels, first_stage=[9.0, 1.0])
-    wrong = loss_of(untrained, cards, labels, first_stage=[1.0, 9.0])
-    assert right < 1.0
-    assert wrong > 8.0
 
 
 def test_the_exported_graph_scores_as_the_model_does_and_int8_nearly_so(trained: CrossEncoder, tmp_path: Path) -> None:
