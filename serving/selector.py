@@ -193,7 +193,10 @@ class Selector:
         if self._weights is None or self.index.tokens is None or encoded.states is None or found.cosine is None:
             return None
         cosine: NDArray[np.float32] = found.cosine[rows]
-        return self._weights.scores(encoded.states[0], self.index.tokens, rows, cosine)
+        scores = self._weights.scores(encoded.states[0], self.index.tokens, rows, cosine)
+        if not np.isfinite(scores).all():
+            raise ValueError("a score is not finite")
+        return scores
 
     def _read_pairs(
         self, query: str, found: Evidence, rows: NDArray[np.int64], run: _Run
