@@ -49,7 +49,7 @@ class Catalog:
         """First 16 hexadecimal digits of the content hash over all cards, in order."""
         return content_hash(card_json(card) for card in self.cards)[:16]
 
-    @property
+    @cached_property
     def ids(self) -> tuple[str, ...]:
         return tuple(card.tool_id for card in self.cards)
 

@@ -58,6 +58,7 @@ class Manifest(BaseModel):
     max_card_tokens: int = Field(ge=8)
     max_pair_tokens: int = Field(default=96, ge=16)
     reranker: Reranker = "none"
+    rerank_depth: int = Field(default=10, ge=1)
     missing_below: float = 0.0
     widen_below: float = 0.0
     mlflow_run: str | None = None

@@ -101,7 +101,8 @@ def encode_pairs(tokenizer: Tokenizer, query: str, cards: Sequence[str], max_pai
         yield Pair(pair.ids, types)
 
 
-def corrected(cosine: NDArray[np.float32], logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """First-stage cosines (k,) corrected by the logits (k,) that were trained on top of them; NaN corrects nothing."""
-    total: NDArray[np.float32] = (cosine + np.nan_to_num(logits, nan=0.0) / np.float32(COSINE_SCALE)).astype(np.float32)
+def corrected(cosine: NDArray[np.float32], logits: NDArray[np.float32], read: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Cosines (k,), those at the positions `read` corrected by their `logits`; NaN (not reached) corrects nothing."""
+    total = cosine.astype(np.float32)
+    total[read] += np.nan_to_num(logits, nan=0.0) / np.float32(COSINE_SCALE)
     return total

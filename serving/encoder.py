@@ -13,9 +13,6 @@ from tokenizers import Tokenizer
 
 from data.errors import BundleError
 
-CHUNK = 32
-"""Texts a forward pass; chunks are cut from the length-sorted input, so that padding stays small."""
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -57,35 +54,18 @@ class Encoder:
         return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode(self, texts: Sequence[str], max_tokens: int, *, states: bool = False) -> Encoded:
-        """Encode `texts`, each cut to `max_tokens` (2 or more)."""
-        rows = [self.token_ids(text, max_tokens) for text in texts]
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-        vectors = np.zeros((len(rows), self.dimension), np.float32)
-        kept: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), np.float32)] * len(rows)
-        for start in range(0, len(order), CHUNK):
-            chosen = order[start : start + CHUNK]
-            ids, attention = pad([rows[i] for i in chosen])
-            vector, token_states = (
-                self._session.run(
-                    ["vector", "token_states"] if states else ["vector"],
-                    {"input_ids": ids, "attention_mask": attention},
-                )
-                if states
-                else (*self._session.run(["vector"], {"input_ids": ids, "attention_mask": attention}), None)
-            )
-            vectors[chosen] = vector
+        """Encode `texts`, each cut to `max_tokens` (2 or more).
+
+        One text a pass: an int8 graph scales its activations by the largest of a whole batch, so that in a batch a
+        vector would depend on its neighbours. Alone it cannot, and nothing is padded.
+        """
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        kept: list[NDArray[np.float32]] = []
+        wanted = ["vector", "token_states"] if states else ["vector"]
+        for row, text in enumerate(texts):
+            ids = np.array([self.token_ids(text, max_tokens)], np.int64)
+            made = self._session.run(wanted, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+            vectors[row] = made[0][0]
             if states:
-                for place, i in enumerate(chosen):
-                    kept[i] = token_states[place, : len(rows[i])]
+                kept.append(made[1][0])
         return Encoded(vectors, kept if states else None)
-
-
-def pad(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of ids -> (ids, attention mask), both (n, longest) int64; padding has id 0 and mask 0."""
-    width = max(len(row) for row in rows)
-    ids = np.zeros((len(rows), width), np.int64)
-    attention = np.zeros((len(rows), width), np.int64)
-    for i, row in enumerate(rows):
-        ids[i, : len(row)] = row
-        attention[i, : len(row)] = 1
-    return ids, attention

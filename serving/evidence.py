@@ -103,6 +103,12 @@ def signals(
     )
 
 
+def reading_order(seen: Signals, depth: int) -> NDArray[np.int64]:
+    """Which candidates a cross-encoder reads: at most `depth`, best first by the better of card and past."""
+    first_stage = np.maximum(seen.cosine, seen.shrunk)
+    return np.lexsort((np.arange(len(first_stage)), -first_stage))[:depth]
+
+
 def same_domain(index: Index, rows: NDArray[np.int64], last_tool: str | None) -> Floats:
     """1 where a candidate belongs to the server (domain) of the tool used just before, else 0."""
     row = index.catalog.row.get(last_tool) if last_tool is not None else None

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
 from serving.cross_encoder import CrossEncoderReranker, corrected
 from serving.disclosure import approximate_tokens, token_count
 from serving.encoder import Encoded, Encoder
-from serving.evidence import Evidence, evidence, gather, same_domain, signals
+from serving.evidence import Evidence, evidence, gather, reading_order, same_domain, signals
 from serving.explore import Exploration, eligible_tools
 from serving.features import Signals
 from serving.index import Index, build_index, load_models
@@ -64,6 +65,7 @@ class Selector:
         self._unavailable: frozenset[str] = frozenset()
         self.memory = lru_cache(maxsize=64)(self._memory_of)
         self._tokens = self._token_costs()
+        self._core = [row for row, card in enumerate(catalog.cards) if card.core]
         if bundle is not None and not self.settings.allow_foreign_catalog:
             self._refuse_foreign(bundle)
 
@@ -170,46 +172,43 @@ class Selector:
     def _rerank(
         self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], last: str | None, run: _Run
     ) -> Signals:
-        near = same_domain(self.index, rows, last)
-        interaction = cross = None
-        if encoded is not None and len(rows):
-            try:
-                interaction = self._interact(encoded, found, rows)
-                cross = self._read_pairs(query, found, rows, run)
-            except Exception as error:  # a model that fails must cost order, never the answer
-                run.degrade("rerank", f"the reranker failed ({error}); first-stage scores alone")
-        if interaction is not None:
-            run.note("rerank", len(rows), scores=self._named(rows, interaction))
-        elif cross is not None:
-            run.note("rerank", len(rows), scores=self._named(rows, cross))
-        return signals(found, rows, interaction=interaction, cross=cross, same_domain=near)
+        seen = signals(found, rows, same_domain=same_domain(self.index, rows, last))
+        if encoded is None or not len(rows):
+            return seen
+        try:
+            if self._weights is not None and self.index.tokens is not None and encoded.states is not None:
+                scores = self._weights.scores(encoded.states[0], self.index.tokens, rows, seen.cosine)
+                reranked = replace(seen, interaction=scores)
+            elif self._cross is not None:
+                scores = self._read_pairs(self._cross, query, rows, seen, run)
+                reranked = replace(seen, cross=scores)
+            else:
+                return seen
+            if not np.isfinite(scores).all():
+                raise ValueError("a score is not finite")
+            run.note("rerank", len(rows), scores=self._named(rows, scores))
+            return reranked
+        except Exception as error:  # a model that fails must cost order, never the answer
+            run.degrade("rerank", f"the reranker failed ({error}); first-stage scores alone")
+        return seen
 
     def _last_tool(self, who: Caller, allowed: NDArray[np.bool_]) -> str | None:
         """The tool used just before; one that the caller may not see has no server to be near to."""
         last = next(iter((who.recent.tools or who.used_tools)[-1:]), None)
         return last if last is not None and last in self.catalog and allowed[self.catalog.row[last]] else None
 
-    def _interact(self, encoded: Encoded, found: Evidence, rows: NDArray[np.int64]) -> NDArray[np.float32] | None:
-        if self._weights is None or self.index.tokens is None or encoded.states is None or found.cosine is None:
-            return None
-        cosine: NDArray[np.float32] = found.cosine[rows]
-        scores = self._weights.scores(encoded.states[0], self.index.tokens, rows, cosine)
-        if not np.isfinite(scores).all():
-            raise ValueError("a score is not finite")
-        return scores
-
     def _read_pairs(
-        self, query: str, found: Evidence, rows: NDArray[np.int64], run: _Run
-    ) -> NDArray[np.float32] | None:
-        """The cosine corrected by the cross-encoder's logit; a candidate that was not reached keeps its cosine."""
-        if self._cross is None or found.cosine is None:
-            return None
-        texts = [card_text(self.index.catalog.cards[row]) for row in rows]
+        self, cross: CrossEncoderReranker, query: str, rows: NDArray[np.int64], seen: Signals, run: _Run
+    ) -> NDArray[np.float32]:
+        """The cosines, those of the first candidates corrected by the cross-encoder, as deep as the time allows."""
+        assert self.bundle is not None
+        read = reading_order(seen, self.bundle.manifest.rerank_depth)
+        texts = [card_text(self.index.catalog.cards[row]) for row in rows[read]]
         deadline = time.perf_counter() + self.settings.rerank_budget_ms / 1000
-        scores, reached = self._cross.scores(query, texts, deadline=deadline)
-        if reached < len(rows):
-            run.degrade("rerank", f"the time budget ended after {reached} of {len(rows)} candidates")
-        return corrected(found.cosine[rows], scores)
+        logits, reached = cross.scores(query, texts, deadline=deadline)
+        if reached < len(read):
+            run.degrade("rerank", f"the time budget ended after {reached} of {len(read)} candidates")
+        return corrected(seen.cosine, logits, read)
 
     def _judge(
         self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: _Run
@@ -275,7 +274,7 @@ class Selector:
             catalog.ids,
             self._tokens,
             allowed,
-            core=[row for row, card in enumerate(catalog.cards) if card.core],
+            core=self._core,
             used=[catalog.row[tool] for tool in who.used_tools if tool in catalog.row],
             ranked=rows.tolist() if stands else [],
             relevance=relevant.tolist() if stands else [],

@@ -16,14 +16,13 @@ from data.mining.miner import mine
 from data.trace_store import write_traces
 from serving.selector import Selector
 from serving.slice import Slice
-from toolcrib.demo_data import EVERYTHING, REQUESTS, guarded, split
+from toolcrib.demo_data import EVERYTHING, REQUESTS, guarded, recipe_for, split
 from toolcrib.reports import show_evaluation, show_mining
 from toolcrib.screen import say
 from toolcrib.slices import show_menu, withheld
 from training.evaluation import evaluate
 from training.pipeline import train
 from training.plots import save_figures
-from training.recipe import load_recipe
 
 _STEPS = 6
 
@@ -46,7 +45,7 @@ def demo(out: Path) -> None:
     with _step(3, "Mine the traces"):
         show_mining(mine(out / "traces.parquet", catalog, out / "mined").report)
     with _step(4, "Train"):
-        bundle = train(catalog, out / "traces.parquet", load_recipe(None), out / "bundle").bundle
+        bundle = train(catalog, out / "traces.parquet", recipe_for(catalog), out / "bundle").bundle
     with _step(5, "Evaluate on the held-out queries, beside the baselines"):
         report = evaluate(bundle, catalog, sides.queries)
         write_jsonl(out / "evaluation.json", [report])

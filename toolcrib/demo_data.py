@@ -19,9 +19,11 @@ from data.cards import Requires, Risk, ToolCard
 from data.catalog import Catalog
 from data.context import Caller, Subgoal
 from data.importers.bfcl import Bfcl
+from data.mining.options import MiningOptions
 from data.queries import Query
 from data.traces import Trace
 from data.words import split_identifier
+from training.recipe import Recipe
 
 EVERYTHING = Caller(principal="unrestricted", scopes=("admin", "payments"), connections=("uber",))
 """Holds all that the table asks for; beside it a restricted caller's menu shows what was withheld."""
@@ -93,3 +95,13 @@ def _requirements(card: ToolCard) -> Requires:
     if card.risk is Risk.DESTRUCTIVE:
         scopes.append("admin")
     return Requires(scopes=tuple(scopes), connections=("uber",) if "uber" in words else ())
+
+
+def recipe_for(catalog: Catalog) -> Recipe:
+    """The default recipe, told which functions are variants of one another: the importer numbers them `name#2`."""
+    variants: dict[str, list[str]] = {}
+    for card in catalog:
+        variants.setdefault(card.tool_id.split("#")[0], []).append(card.tool_id)
+    equivalents = {tool: tuple(t for t in same if t != tool) for same in variants.values() for tool in same}
+    told = {tool: others for tool, others in equivalents.items() if others}
+    return Recipe(mining=MiningOptions(equivalents=told))

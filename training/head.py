@@ -46,15 +46,18 @@ def fit_relevance(
 ) -> Classifier:
     """Fit P(right | features) on the answered requests.
 
-    Each request is read twice: as it was, and with `new_share` of its candidates stripped of their past, so that the
-    head learns what a score without a past is worth. Sigmoid calibration on folds grouped by request.
+    Each request is read three times: as it was; with `new_share` of its candidates stripped of their past, so that the
+    head learns what a score without a past is worth; and with all of them stripped, as on a catalog's first day.
+    Sigmoid calibration on folds grouped by request.
     """
     rng = np.random.default_rng(seed)
     rows, labels, groups = [], [], []
     for request in requests:
-        for new in (np.zeros(len(request.right), np.bool_), rng.random(len(request.right)) < new_share):
-            keep = ~request.unsure
-            rows.append(features(request.signals.as_new(new))[keep])
+        k, keep = len(request.right), ~request.unsure
+        stripped = request.signals.as_new(rng.random(k) < new_share)
+        first_day = replace(request.signals.as_new(np.ones(k, np.bool_)), reach=0.0)
+        for seen in (request.signals, stripped, first_day):
+            rows.append(features(seen)[keep])
             labels.append(request.right[keep])
             groups.append(np.full(int(keep.sum()), request.group))
     x, y, g = np.concatenate(rows), np.concatenate(labels), np.concatenate(groups)

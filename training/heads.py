@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.card_text import query_text
-from serving.bundle import ABSTENTION, RELEVANCE
+from serving.bundle import ABSTENTION, RELEVANCE, Reranker
 from serving.cross_encoder import corrected
-from serving.evidence import Floats
+from serving.evidence import Floats, reading_order
 from serving.features import features
 from training.head import (
     FIT_WIDTH,
@@ -91,11 +91,13 @@ def _reranked(
             for state, rows, request in zip(states, candidates, requests, strict=True)
         ]
         requests = [_with(request, "interaction", scores) for request, scores in zip(requests, scored, strict=True)]
-    if recipe.reranker == "cross_encoder":
+    if shop.reranker_graph:
         reranker, texts = cross_encoder_of(shop), shop.card_texts
         for place, (goal, rows) in enumerate(zip(goals, candidates, strict=True)):
-            logits, _ = reranker.scores(goal, [texts[row] for row in rows])
-            requests[place] = _with(requests[place], "cross", corrected(requests[place].signals.cosine, logits))
+            seen = requests[place].signals
+            read = reading_order(seen, recipe.cross_encoder.depth)
+            logits, _ = reranker.scores(goal, [texts[row] for row in rows[read]])
+            requests[place] = _with(requests[place], "cross", corrected(seen.cosine, logits, read))
     return requests
 
 
@@ -104,25 +106,33 @@ def _with(request: Request, name: str, scores: Floats) -> Request:
     return replace(request, signals=replace(request.signals, **changed))
 
 
+_SIGNAL: dict[Reranker, str] = {"interaction": "interaction", "cross_encoder": "cross"}
+"""Which signal each reranker gives the head."""
+
+
 def _choose_reranker(shop: Workshop, requests: list[Request], fit: Fitter) -> list[Request]:
-    """Compare the head with and without the interaction out of fold; the gain and its interval go on record."""
+    """Compare the head with each reranker and with none, out of fold; the gains and their intervals go on record."""
     wish = shop.recipe.reranker
-    if wish == "cross_encoder":
-        shop.reranker = "cross_encoder"
-        return requests
-    if shop.weights is None:
-        return requests
-    plain = without(requests, "interaction")
-    with_it = [_ndcg(r, p) for r, p in zip(requests, out_of_fold(requests, fit), strict=True)]
-    without_it = [_ndcg(r, p) for r, p in zip(plain, out_of_fold(plain, fit), strict=True)]
-    gain = float(np.mean(with_it) - np.mean(without_it))
-    low, high = paired_difference_interval(with_it, without_it, shop.recipe.seed)
-    shop.figures["interaction"] |= {"head_gain": gain, "head_gain_low": low, "head_gain_high": high}
-    if wish == "interaction" or gain > 0:
-        shop.reranker = "interaction"
-        return requests
-    log.info("the interaction does not help (nDCG@10 %+.4f out of fold): it does not serve", gain)
-    return plain
+    plain = without(requests, *_SIGNAL.values())
+    quality = [_ndcg(r, p) for r, p in zip(plain, out_of_fold(plain, fit), strict=True)]
+    best: tuple[float, Reranker, list[Request]] = (0.0, "none", plain)
+    trained: dict[Reranker, bool] = {
+        "interaction": shop.weights is not None,
+        "cross_encoder": bool(shop.reranker_graph),
+    }
+    for name in [name for name, is_there in trained.items() if is_there]:
+        others = [signal for other, signal in _SIGNAL.items() if other != name]
+        with_it = without(requests, *others)
+        gains = [_ndcg(r, p) for r, p in zip(with_it, out_of_fold(with_it, fit), strict=True)]
+        gain = float(np.mean(gains) - np.mean(quality))
+        low, high = paired_difference_interval(gains, quality, shop.recipe.seed)
+        shop.figures[name] |= {"head_gain": gain, "head_gain_low": low, "head_gain_high": high}
+        log.info("%s: nDCG@10 %+.4f [%+.4f, %+.4f] for the head, out of fold", name, gain, low, high)
+        if name == wish or (wish == "auto" and gain > best[0]):
+            best = (gain, name, with_it)
+    shop.reranker = best[1]
+    log.info("the reranker that serves: %s", shop.reranker)
+    return best[2]
 
 
 def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.float64]]], head: Classifier) -> None:
@@ -135,8 +145,7 @@ def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.f
         return
     requests, candidates = head_requests(shop.material, unanswered)
     requests = _reranked(shop, unanswered, requests, candidates)
-    if shop.reranker == "none":
-        requests = without(requests, "interaction")
+    requests = without(requests, *(signal for name, signal in _SIGNAL.items() if name != shop.reranker))
     scored = [(request, probabilities(head, features(request.signals))) for request in requests]
     everything = len(shop.chosen("train", "valid", "cold"))
     fitted = fit_abstention(
@@ -152,8 +161,9 @@ def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.f
 
 
 def _ndcg(request: Request, relevant: NDArray[np.float64]) -> float:
-    """nDCG@10 over the candidates; right tools that were not among them count as missed."""
-    ranked = request.right[np.argsort(-relevant, kind="stable")][:10]
+    """nDCG@10 over the candidates that are right or wrong; right tools that were not among them count as missed."""
+    order = np.argsort(-relevant, kind="stable")
+    ranked = request.right[order[~request.unsure[order]]][:10]
     discounts = 1.0 / np.log2(np.arange(2, 12))
     gold = max(request.gold, 1)
     return float(min(1.0, (ranked * discounts[: len(ranked)]).sum() / discounts[: min(gold, 10)].sum()))

@@ -113,6 +113,7 @@ def _sealed(shop: Workshop, run: Run) -> Manifest:
             max_card_tokens=recipe.retriever.max_card_tokens,
             max_pair_tokens=recipe.cross_encoder.max_pair_tokens,
             reranker=shop.reranker,
+            rerank_depth=recipe.cross_encoder.depth,
             missing_below=shop.missing_below,
             widen_below=shop.widen_below,
             mlflow_run=run.run_id,

@@ -45,15 +45,16 @@ class RetrieverPart(_Part):
 
 
 class CrossEncoderPart(_Part):
-    """The cross-encoder over pairs of text. `epochs: 0` trains none."""
+    """The cross-encoder over pairs of text; it reads the first `depth` candidates. `epochs: 0` trains none."""
 
     epochs: float = Field(default=1.0, ge=0.0)
     layers: int = Field(default=2, ge=1)
     negatives: int = Field(default=4, ge=1, le=32)
-    batch_size: int = Field(default=16, ge=2)
+    batch_size: int = Field(default=4, ge=1)
     learning_rate: float = Field(default=1e-4, gt=0.0)
     max_pairs: int = Field(default=4000, ge=1)
     max_pair_tokens: int = Field(default=96, ge=32, le=512)
+    depth: int = Field(default=10, ge=1, le=40)
 
 
 class InteractionPart(_Part):
@@ -90,7 +91,7 @@ class ExportPart(_Part):
 
 
 class Recipe(_Part):
-    """One training. `reranker: auto` serves the interaction where it helps on validation requests, else none.
+    """One training. `reranker: auto` serves the reranker that helps most on validation requests, or none.
 
     `usage_half_life_days` is the age at which a past outcome counts half (only where traces have times).
     """

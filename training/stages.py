@@ -16,7 +16,7 @@ from data.card_text import card_text, query_text
 from data.catalog import Catalog
 from data.errors import RecipeError
 from serving.bundle import INTERACTION, RERANKER, RETRIEVER, TOKENIZER, Reranker, int8_name, save_arrays, save_usage
-from serving.cross_encoder import COSINE_SCALE, CrossEncoderReranker, corrected
+from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, corrected
 from serving.encoder import Encoder
 from serving.evidence import Floats
 from serving.index import Index, index_of
@@ -238,7 +238,7 @@ def learn_interaction(shop: Workshop, run: Run) -> None:
     train = [i for i in shop.chosen("train") if shop.decisions[i].asked]
     random.Random(recipe.seed).shuffle(train)
     train, held_out = train[: part.max_requests], shop.chosen("cold")[: part.max_requests]
-    if part.epochs == 0 or recipe.reranker in ("none", "cross_encoder") or not train or not held_out:
+    if part.epochs == 0 or not train or not held_out:
         return
     cards = shop.encoder.encode(shop.card_texts, recipe.retriever.max_card_tokens, states=True).states or []
     made = []
@@ -286,13 +286,10 @@ def learn_cross_encoder(shop: Workshop, run: Run) -> None:
     wrong = mistakes(shop.vectors[train], cards, good, part.negatives, excluded=excluded)
     pairs = []
     for i, rows in zip(train, wrong, strict=True):
-        goal, vector = query_text(shop.decisions[i].goal), shop.vectors[i]
+        goal = query_text(shop.decisions[i].goal)
         served = [shop.catalog.row[tool] for tool, _ in shop.decisions[i].tools]
         labelled = [(row, 1.0) for row in served] + [(row, 0.0) for row in rows]
-        pairs += [
-            ScoredPair(goal, texts[row], label, first_stage=COSINE_SCALE * float(cards[row] @ vector))
-            for row, label in labelled
-        ]
+        pairs += [ScoredPair(goal, texts[row], label) for row, label in labelled]
     settings = CrossEncoderSettings(
         layers=part.layers,
         epochs=part.epochs,
@@ -331,13 +328,13 @@ def _cross_quality(shop: Workshop) -> dict[str, float]:
         good = _good_rows(shop, decision)
         placed = {place for place, row in enumerate(rows.tolist()) if row in good}
         before.append(_ndcg(cosine[rows], frozenset(placed)))
-        after.append(_ndcg(corrected(cosine[rows], logits), frozenset(placed)))
+        after.append(_ndcg(corrected(cosine[rows], logits, np.arange(len(rows))), frozenset(placed)))
     return {"first_stage_ndcg@10": float(np.mean(before)), "reranked_ndcg@10": float(np.mean(after))}
 
 
 def cross_encoder_of(shop: Workshop) -> CrossEncoderReranker:
     """The exported cross-encoder, as serving will load it."""
-    own = shop.folder / "reranker.tokenizer.json"
+    own = shop.folder / RERANKER_TOKENIZER
     return CrossEncoderReranker(
         shop.folder / shop.reranker_graph,
         own if own.is_file() else shop.folder / TOKENIZER,

@@ -197,6 +197,7 @@ class SilentRun(Run):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Run]:
+        """The same silence."""
         yield self
 
     def parameters(self, values: Mapping[str, object]) -> None: ...
@@ -213,7 +214,8 @@ class SilentRun(Run):
 
     def document(self, values: Mapping[str, object], name: str) -> None: ...
 
-    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float]) -> str:
+    def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float | None]) -> str:
+        """Registers nothing."""
         return ""
 
 
