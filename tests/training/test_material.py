@@ -1,0 +1,120 @@
+"""Material: a request never finds itself in the past, and nobody is taught against what may be right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from data.cards import ToolCard
+from data.catalog import Catalog
+from serving.index import index_of
+from serving.memory import unit
+from training.decisions import Decision, same_names
+from training.material import Material, head_requests, interaction_examples, remember
+
+NAMES = ("mail.send", "post.send", "mail.read", "files.read", "clock.now")
+CATALOG = Catalog(ToolCard(tool_id=name, name=name.partition(".")[2], domain=name.partition(".")[0]) for name in NAMES)
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def decision(goal: str, *tools: str, group: int = 0) -> Decision:
+    served = tuple((tool, 1.0) for tool in tools)
+    return Decision(goal, group, "", None, served, (), (), None, "valid", True)
+
+
+def material(decisions: list[Decision], equivalents: dict[str, frozenset[str]] | None = None) -> Material:
+    rng = np.random.default_rng(0)
+    vectors = unit(rng.normal(size=(len(decisions), 6)).astype(np.float32))
+    cards = unit(rng.normal(size=(len(NAMES), 6)).astype(np.float32))
+    return Material(
+        catalog=CATALOG,
+        index=index_of(CATALOG, cards, None),
+        decisions=decisions,
+        vectors=vectors,
+        usage=remember(decisions, vectors, 180.0),
+        equivalents=equivalents or {},
+        same_name=same_names(CATALOG),
+        candidates=40,
+    )
+
+
+def candidate(made: Material, chosen: int, tool: str) -> tuple[float, float, bool, bool]:
+    """count, nearest, right and unsure of one candidate of one request."""
+    requests, rows = head_requests(made, [chosen])
+    place = rows[0].tolist().index(CATALOG.row[tool])
+    r = requests[0]
+    return float(r.signals.count[place]), float(r.signals.nearest[place]), bool(r.right[place]), bool(r.unsure[place])
+
+
+def test_a_request_does_not_find_itself_nor_its_repetitions_in_the_past() -> None:
+    twice = [decision(goal, "files.read", group=1) for goal in ("read a file", "Read a  file")]
+    made = material([*twice, decision("now", "clock.now", group=2)])
+    assert candidate(made, 0, "files.read")[:3] == (0.0, 0.0, True)
+
+
+def test_other_requests_of_the_same_tool_are_its_past() -> None:
+    made = material([decision("read a file", "files.read", group=1), decision("open it", "files.read", group=2)])
+    assert candidate(made, 0, "files.read")[0] == 1.0
+
+
+def test_a_tool_of_the_same_name_is_unsure_and_a_declared_equivalent_is_right() -> None:
+    plain = material([decision("send a letter", "mail.send")])
+    assert candidate(plain, 0, "post.send")[2:] == (False, True)
+    declared = material([decision("send a letter", "mail.send")], {"mail.send": frozenset(["post.send"])})
+    assert candidate(declared, 0, "post.send")[2:] == (True, False)
+    assert candidate(declared, 0, "mail.read")[2:] == (False, False)
+
+
+def test_what_nothing_fitted_has_no_right_candidate() -> None:
+    requests, _ = head_requests(material([decision("sing", group=1), decision("send", "mail.send", group=2)]), [0])
+    assert not requests[0].right.any()
+    assert requests[0].gold == 0
+
+
+def test_memory_holds_what_was_asked_and_what_became_of_it() -> None:
+    asked = decision("send", "mail.send", group=4)
+    decisions = [
+        replace(asked, failed=(("post.send", 0.5),), tenant="t"),
+        replace(decision("made up", "mail.read"), asked=False),
+        decision("sing", group=5),
+    ]
+    usage = remember(decisions, np.eye(3, 6, dtype=np.float32), 180.0)
+    assert usage.tools == ("mail.send", "post.send")
+    assert usage.group.tolist() == [4, 5]
+    links = [
+        (usage.tools[tool] if tool >= 0 else None, float(weight), bool(failed), usage.tenants[tenant])
+        for tool, weight, failed, tenant in zip(usage.tool, usage.weight, usage.failed, usage.tenant, strict=True)
+    ]
+    assert links == [("mail.send", 1.0, False, "t"), ("post.send", 0.5, True, "t"), (None, 1.0, False, "")]
+
+
+def test_an_outcome_of_a_half_life_ago_counts_half() -> None:
+    old, new = (replace(decision("send", "mail.send"), ts=ts) for ts in (NOW - timedelta(days=30), NOW))
+    usage = remember([old, new], np.eye(2, 6, dtype=np.float32), 30.0)
+    assert usage.weight.tolist() == pytest.approx([0.5, 1.0])
+
+
+def test_outcomes_without_a_time_do_not_age() -> None:
+    usage = remember([decision("a", "mail.send"), decision("b", "mail.send")], np.eye(2, 6, dtype=np.float32), 1.0)
+    assert usage.weight.tolist() == [1.0, 1.0]
+
+
+def test_an_interaction_example_holds_the_right_tools_and_no_excluded_or_unsure_one() -> None:
+    decisions = [replace(decision("send a letter", "mail.send", group=1), wrong=("clock.now",))]
+    made = material(decisions)
+    states = [np.ones((3, 6), np.float32)]
+    (example,) = interaction_examples(made, [0], states, 2, frozenset(["files.read"]))
+    names = [NAMES[row] for row in example.candidates]
+    assert names[int(np.argmax(example.right))] == "mail.send"
+    assert "clock.now" in names, "a tool that was shown and passed over is worth a comparison"
+    assert not {"files.read", "post.send"} & set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_a_request_whose_right_tool_is_excluded_makes_no_example() -> None:
+    made = material([decision("send a letter", "mail.send")])
+    states = [np.ones((3, 6), np.float32)]
+    assert interaction_examples(made, [0], states, 5, frozenset(["mail.send"])) == []
