@@ -35,7 +35,8 @@ def export_encoder(
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
     module = EncoderGraph(transformer)
-    sample = {"input_ids": torch.randint(5, 200, (2, 9)), "attention_mask": torch.ones(2, 9, dtype=torch.long)}
+    ids = torch.randint(config.vocab_size, (2, 9))
+    sample = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     raw, graph = folder / "raw.onnx", folder / RETRIEVER
     axes = {"input_ids": _DYNAMIC, "attention_mask": _DYNAMIC}
     export_graph(module, sample, {"vector": {0: "batch"}, "token_states": _DYNAMIC}, axes, raw)

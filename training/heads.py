@@ -38,7 +38,7 @@ log = logging.getLogger("toolcrib")
 Fitter = Callable[[Sequence[Request]], Classifier]
 
 LEAST_REQUESTS = 20
-"""With fewer answered requests to learn from no head is fitted: the fused order serves, and says so."""
+"""With fewer different requests that tell right from wrong no head is fitted: the fused order serves, and says so."""
 
 
 def learn_heads(shop: Workshop, run: Run) -> None:
@@ -50,11 +50,12 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     chosen = sorted(chosen[: part.max_requests])
     figures = shop.figures.setdefault("validation", {})
     figures["requests"] = len(chosen)
-    if len(chosen) < LEAST_REQUESTS:
-        log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", len(chosen))
+    requests, candidates = head_requests(shop.material, chosen)
+    telling = len({request.group for request in requests if _tells(request)})
+    if telling < LEAST_REQUESTS:
+        log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", telling)
         drop_reranker_files(shop)
         return
-    requests, candidates = head_requests(shop.material, chosen)
     requests = _reranked(shop, chosen, requests, candidates)
 
     def fit(some: Sequence[Request]) -> Classifier:
@@ -75,6 +76,12 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     _learn_abstention(shop, list(zip(requests, relevant, strict=True)), head)
     drop_reranker_files(shop)
     run.metrics(figures)
+
+
+def _tells(request: Request) -> bool:
+    """Whether a right tool and a wrong one are among the candidates."""
+    sure = ~request.unsure
+    return bool((request.right & sure).any() and (~request.right & sure).any())
 
 
 def _reranked(

@@ -12,7 +12,7 @@ from tiny import Trained
 
 from data.errors import BundleError
 from serving.bundle import RETRIEVER, TOKENIZER
-from serving.encoder import CHUNK, Encoder, pad, session
+from serving.encoder import Encoder, session
 
 MAX = 16
 
@@ -24,7 +24,7 @@ def encoder(trained: Trained) -> Encoder:
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    made = [goal for card in tiny.catalog() for goal in tiny.goals(card.tool_id)][: CHUNK + 9]
+    made = [goal for card in tiny.catalog() for goal in tiny.goals(card.tool_id)][:40]
     return ["email", *made, "send the email for anna " * 9]
 
 
@@ -77,12 +77,6 @@ def test_no_texts_have_no_vectors(encoder: Encoder) -> None:
 def test_special_tokens_do_not_count_as_tokens_of_a_text(encoder: Encoder) -> None:
     assert encoder.count("") == 0
     assert encoder.count("send the email") == len(encoder.token_ids("send the email", MAX)) - 2
-
-
-def test_padding_is_masked() -> None:
-    ids, attention = pad([[5, 6, 7], [8]])
-    assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
-    assert attention.tolist() == [[1, 1, 1], [1, 0, 0]]
 
 
 def test_a_file_that_is_no_graph_is_named(tmp_path: Path) -> None:
