@@ -22,6 +22,7 @@ from serving.settings import SelectorSettings
 from serving.slice import Slice
 from training.base import base_bundle
 from training.metrics import (
+    RECALL_CUTOFFS,
     auroc,
     bootstrap_interval,
     calibration_bins,
@@ -36,6 +37,8 @@ from training.metrics import (
 RUNGS = ("bm25", "dense", "rrf", "retriever", "usage", "reranker", "selector")
 DEPTH = 40
 UNTRAINED = ("bm25", "dense", "rrf")
+METRICS = (*(f"recall@{k}" for k in RECALL_CUTOFFS), "ndcg@10", "mrr")
+"""Figures of a group, null where it has no query."""
 _ABSTAINS = ("ask", "missing_capability")
 
 Rankings = dict[str, tuple[str, ...]]
@@ -165,7 +168,7 @@ def _groups(
     groups: dict[str, dict[str, Any]] = {}
     for name, wanted in (("all", (True, False)), ("warm", (True,)), ("cold", (False,))):
         chosen = [metrics for is_warm, metrics in measured if is_warm in wanted]
-        groups[name] = {"n": len(chosen), **mean_metrics(chosen)}
+        groups[name] = {"n": len(chosen), **dict.fromkeys(METRICS), **mean_metrics(chosen)}
         if chosen:
             low, high = bootstrap_interval([metrics["ndcg@10"] for metrics in chosen], seed)
             groups[name]["ndcg@10_interval"] = [low, high]
