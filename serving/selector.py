@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from data.card_text import card_text
 from data.catalog import Catalog, content_hash
-from data.context import Caller, Subgoal
+from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
 from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
@@ -361,4 +361,5 @@ def _subgoal(given: Subgoal | str) -> Subgoal:
     try:
         return Subgoal(goal=given)
     except ValueError as error:
-        raise InputError("the goal is too long", field="goal", hint="give one step, not a transcript") from error
+        problem = "is too long" if len(given) > MAX_GOAL_CHARACTERS else "is no text that can be encoded"
+        raise InputError(problem, field="goal", hint="give one step, not a transcript") from error

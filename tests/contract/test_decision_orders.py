@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Trained
 
+from data.catalog import Catalog
 from data.context import Caller, Subgoal
 from serving.bundle import Bundle, load_bundle
 from serving.selector import Selector
@@ -111,7 +112,7 @@ def test_cost_decides_between_tools_of_equal_relevance_and_never_between_others(
     goal = tiny.goals("mail.send_message")[1]
     plain = Selector(bundle, tiny.catalog(), settings=SelectorSettings(margin=0.0)).select(goal, CALLER, request_id="r")
     for cost in (0.0, 1000.0):
-        dearest = tiny.Catalog(card.model_copy(update={"cost_usd": cost, "p50_ms": cost}) for card in tiny.catalog())
+        dearest = Catalog(card.model_copy(update={"cost_usd": cost, "p50_ms": cost}) for card in tiny.catalog())
         found = Selector(bundle, dearest, settings=SelectorSettings(margin=0.0)).select(goal, CALLER, request_id="r")
         assert found.ranking == plain.ranking
     wide = Selector(bundle, tiny.catalog(), settings=SelectorSettings(margin=0.5)).select(goal, CALLER, request_id="r")

@@ -23,7 +23,7 @@ from serving.slice import Slice
 HOLDS_ALL = Caller(principal="ann", tenant="acme", env="prod", region="eu", flags=("beta",), scopes=("accounts", "s"))
 EXPLORING = SelectorSettings(explore_rate=0.5)
 
-WITHHELD_BY = {
+WITHHELD_BY: dict[str, dict[str, Any]] = {
     "tenant": {"tenants": ("rival",)},
     "scopes": {"requires": Requires(scopes=("never granted",))},
     "connections": {"requires": Requires(connections=("never connected",))},
@@ -36,7 +36,7 @@ WITHHELD_BY = {
 CALLER = HOLDS_ALL.model_copy(update={"cost_ceiling_usd": 1.0})
 
 
-def catalog_with(changes: dict[str, dict[str, object]]) -> Catalog:
+def catalog_with(changes: dict[str, dict[str, Any]]) -> Catalog:
     return Catalog(card.model_copy(update=changes.get(card.tool_id, {})) for card in tiny.catalog())
 
 

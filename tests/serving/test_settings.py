@@ -31,4 +31,4 @@ def test_a_setting_out_of_bounds_or_unknown_is_refused_by_name(name: str, value:
 
 def test_settings_do_not_change_once_made() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        SelectorSettings().explore_writes = True  # type: ignore[misc]
+        SelectorSettings().explore_writes = True

@@ -19,6 +19,7 @@ from data.errors import InputError
 from data.queries import Query
 from serving.bundle import RETRIEVER, Manifest, load_bundle, save_usage, seal
 from serving.index import save_cards
+from serving.selector import Selector
 from training import evaluation
 from training.encoders import export_encoder
 from training.evaluation import RUNGS, evaluate
@@ -123,8 +124,6 @@ def test_the_trained_rungs_run_the_graph_that_serves(
 
 
 def test_the_selector_rung_is_the_ranking_that_serving_gives(trained: Trained, report: dict[str, Any]) -> None:
-    from serving.selector import Selector  # noqa: PLC0415 (only here)
-
     caller = Caller(scopes=("accounts",))
     selector = Selector.load(trained.bundle, trained.catalog)
     answered = [query for query in tiny.queries() if query.gold]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def request(number: int, *, answered: bool = True, k: int = 6) -> Request:
 REQUESTS = [request(number) for number in range(120)]
 
 
-def fit(some: list[Request]) -> Classifier:
+def fit(some: Sequence[Request]) -> Classifier:
     return fit_relevance(some, new_share=0.2, regularisation=1.0, seed=0)
 
 
@@ -103,9 +104,9 @@ def test_out_of_fold_a_request_is_never_judged_by_a_head_that_saw_its_group() ->
     twins = [replace(request(number), group=number // 2) for number in range(40)]
     judged: list[set[int]] = []
 
-    def watching(some: object) -> Classifier:
-        judged.append({r.group for r in some})  # type: ignore[attr-defined]
-        return fit(list(some))  # type: ignore[call-overload]
+    def watching(some: Sequence[Request]) -> Classifier:
+        judged.append({r.group for r in some})
+        return fit(some)
 
     found = out_of_fold(twins, watching)
     assert [len(row) for row in found] == [6] * 40

@@ -61,7 +61,7 @@ def test_serving_in_plain_arrays_equals_training(tmp_path: Path) -> None:
     for one in EXAMPLES[:8]:
         with torch.no_grad():
             trained = interactions._scores(model, states, one).numpy() / COSINE_SCALE
-        whole = CardTokens(exact, packed.start)  # type: ignore[arg-type]
+        whole = CardTokens(exact, packed.start)
         np.testing.assert_allclose(weights.scores(one.states, whole, one.candidates, one.cosine), trained, atol=1e-4)
         served = weights.scores(one.states, packed, one.candidates, one.cosine)
         np.testing.assert_allclose(served, trained, atol=5e-3)

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from data.errors import RecipeError
-from training import recipe as recipes
 from training.recipe import DEFAULT_BASE, Recipe, base_path, check, load_recipe
 
 
@@ -99,7 +98,7 @@ def test_a_cross_encoder_that_is_not_trained_cannot_serve() -> None:
 
 
 def test_a_base_that_is_not_installed_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(RecipeError, match=f"pip install {DEFAULT_BASE}"):
         check(Recipe())
 
