@@ -14,6 +14,7 @@ from data.jsonl import save_catalog, write_jsonl
 from data.lint import lint_catalog
 from data.mining.miner import mine
 from data.trace_store import write_traces
+from serving.bundle import load_bundle
 from serving.selector import Selector
 from serving.slice import Slice
 from toolcrib.demo_data import EVERYTHING, REQUESTS, guarded, recipe_for, split
@@ -23,6 +24,7 @@ from toolcrib.slices import show_menu, withheld
 from training.evaluation import evaluate
 from training.pipeline import train
 from training.plots import save_figures
+from training.tracking import record_evaluation
 
 _STEPS = 6
 
@@ -50,6 +52,8 @@ def demo(out: Path) -> None:
         report = evaluate(bundle, catalog, sides.queries)
         write_jsonl(out / "evaluation.json", [report])
         save_figures(report, out / "plots")
+        if (run_id := load_bundle(bundle).manifest.mlflow_run) is not None:
+            record_evaluation(run_id, report)
         show_evaluation(report)
     with _step(6, "Three requests, as the caller sees them, and what was withheld (operators only)"):
         _show_requests(bundle, catalog)

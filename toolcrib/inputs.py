@@ -17,9 +17,12 @@ _COMMAND_LINE = Place("the command line")
 
 
 def read_bundle(text: str) -> Path | None:
-    """The folder of a bundle; None for the word `none`. InputError when there is no such folder."""
+    """The folder of a bundle; for the word `none` the untrained base model's, where it is installed, else None.
+
+    InputError when there is no such folder.
+    """
     if text.lower() == "none":
-        return None
+        return _untrained()
     path = Path(text)
     if not path.is_dir():
         raise InputError("there is no bundle folder here", source=text, hint="train one, or give --bundle none")
@@ -79,6 +82,16 @@ def json_object(text: str, source: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", source=source)
     return value
+
+
+def _untrained() -> Path | None:
+    """Base MiniLM as a bundle, made on first use by the training libraries; without them keywords have to do."""
+    from training.base import base_bundle
+
+    try:
+        return base_bundle()
+    except ImportError:
+        return None
 
 
 def _read_text(path: Path) -> str:

@@ -130,7 +130,7 @@ def train_cross_encoder(
             use_cpu=not torch.cuda.is_available(),
             save_strategy="no",
             eval_strategy="no",
-            logging_steps=20,
+            logging_strategy="no",
             report_to="none",
             disable_tqdm=bool(callbacks),
             dataloader_num_workers=0,

@@ -14,6 +14,7 @@ from data.errors import RecipeError
 from serving.bundle import RETRIEVER, TOKENIZER, int8_name
 from serving.encoder import Encoder
 from training.export import EncoderGraph, export_graph, fuse, quantize
+from training.quiet import quiet_loading
 
 _DYNAMIC = {0: "batch", 1: "length"}
 
@@ -26,7 +27,8 @@ def export_encoder(
     `model` is a saved model folder or a hub name. Returns parity figures over real `texts`: the largest difference of
     the fp32 graph to PyTorch, and the mean cosine of the int8 graph's vectors to the fp32 graph's.
     """
-    transformer = AutoModel.from_pretrained(str(model), attn_implementation="eager").eval()
+    with quiet_loading():
+        transformer = AutoModel.from_pretrained(str(model), attn_implementation="eager").eval()
     config = transformer.config
     tokenizer = AutoTokenizer.from_pretrained(str(model))
     if not tokenizer.is_fast:

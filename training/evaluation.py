@@ -129,7 +129,7 @@ def _rankings(query: Query, slice_: Slice, selector: Selector, untrained: Select
     if untrained is not None:
         dense = top(_cosine(untrained, slice_.query), DEPTH)
         made |= {"dense": dense, "rrf": fuse([lexical, dense], DEPTH)[0]}
-    if selector.encoder is not None and selector.bundle is not None:
+    if selector.encoder is not None and selector.bundle is not None and not _same_bundle(selector, untrained):
         vector = selector.encoder.encode([slice_.query], selector.bundle.manifest.max_query_tokens).vectors[0]
         own = evidence(slice_.query, vector, selector.index, selector.memory(""))
         assert own.cosine is not None
@@ -142,6 +142,10 @@ def _rankings(query: Query, slice_: Slice, selector: Selector, untrained: Select
         named["reranker"] = tuple(sorted(reranked, key=lambda tool: (-reranked[tool], selector.catalog.row[tool])))
     named["selector"] = slice_.ranking
     return named
+
+
+def _same_bundle(one: Selector, other: Selector | None) -> bool:
+    return other is not None and one.bundle is not None and other.bundle == one.bundle
 
 
 def _cosine(selector: Selector, query: str) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from sentence_transformers.cross_encoder import CrossEncoder
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig
-from transformers.utils import logging as transformers_logging
 
 from serving.cross_encoder import encode_pairs
+from training.quiet import quiet_loading
 
 GAIN = 20.0
 """A cosine of the two segments, times this, is the first logit: the scale at which a softmax over cards can learn."""
@@ -63,7 +62,7 @@ def _segment_mean(states: Tensor, mask: Tensor) -> Tensor:
 def pair_model(base: str | Path, *, layers: int, max_pair_tokens: int) -> CrossEncoder:
     """The lowest `layers` of `base` (all, where it has fewer) under a new SegmentHead; word embeddings frozen."""
     own = AutoConfig.from_pretrained(str(base))
-    with _quiet():
+    with quiet_loading():
         transformer = PairTransformer(
             str(base),
             max_seq_length=max_pair_tokens,
@@ -103,17 +102,6 @@ class ScoreGraph(nn.Module):
         features = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
         scores: Tensor = self.model(features)["scores"]
         return scores.squeeze(-1)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the table of weights that did not load: the layers cut off are meant."""
-    before = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(before)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from data.errors import InputError
 from data.mining.miner import mine
 from serving.bundle import Manifest, check_target, publish, seal
 from serving.index import save_cards
+from serving.selector import Selector
 from training import recipe as recipes
 from training.decisions import gather_decisions, same_names
 from training.heads import learn_heads
@@ -30,6 +32,8 @@ from training.tracking import DEFAULT_ROOT, Run, SilentRun, file_digest, track
 log = logging.getLogger("toolcrib")
 
 MANY_TOOLS = 2
+TIMED = 100
+WARM_UP = 5
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def train(
     first = PartialState().is_main_process
     tracked = track(tracking_root, name=out.name) if first else nullcontext(SilentRun())
     with _staging(out) as folder, _scratch() as scratch, tracked as run:
-        run.parameters(recipe.model_dump(mode="json"))
+        run.parameters(recipe.model_dump(mode="json", exclude={"mining": {"equivalents"}}))
+        run.document(recipe.model_dump(mode="json"), "recipe.json")
         if traces.is_file():
             run.dataset("traces", str(traces), file_digest(traces))
         run.tags({"catalog_version": catalog.version})
@@ -87,6 +92,8 @@ def train(
         with run.stage("heads") as stage:
             learn_heads(shop, stage)
 
+        manifest = _sealed(shop, run)
+        shop.figures["validation"] |= _latency(shop)
         manifest = _sealed(shop, run)
         if first:
             publish(folder, out)
@@ -120,6 +127,19 @@ def _sealed(shop: Workshop, run: Run) -> Manifest:
             metrics=_plain(shop.figures),
         ),
     )
+
+
+def _latency(shop: Workshop) -> dict[str, float]:
+    """p50 and p95 in milliseconds of whole selections with the bundle as sealed, on goals of the log; one thread."""
+    selector = Selector.load(shop.folder, shop.catalog)
+    goals = [decision.goal for decision in shop.decisions if decision.goal.strip()][: TIMED + WARM_UP]
+    times = []
+    for number, goal in enumerate(goals):
+        started = time.perf_counter()
+        selector.select(goal, request_id=f"timing-{number}")
+        times.append((time.perf_counter() - started) * 1000)
+    settled = times[WARM_UP:] or times
+    return {"p50_ms": float(np.percentile(settled, 50)), "p95_ms": float(np.percentile(settled, 95))}
 
 
 @contextmanager

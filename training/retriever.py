@@ -53,6 +53,7 @@ def train_retriever(
     pulls it away from the rest.
     """
     model.max_seq_length = settings.max_tokens
+    model.model_card_data.generate_widget_examples = False
     freeze(model, settings.freeze_layers)
     width = min((len(pair.negatives) for pair in pairs), default=0)
     columns = {"query": [p.query for p in pairs], "card": [p.card for p in pairs]}
@@ -72,7 +73,7 @@ def train_retriever(
             batch_sampler=distinct_batches([p.keys for p in pairs]),
             save_strategy="no",
             eval_strategy="no",
-            logging_steps=20,
+            logging_strategy="no",
             report_to="none",
             disable_tqdm=bool(callbacks),
             dataloader_num_workers=0,

@@ -241,6 +241,21 @@ def track(root: Path = DEFAULT_ROOT, *, name: str, tags: Mapping[str, str] | Non
         yield run
 
 
+def record_evaluation(run_id: str, report: Mapping[str, Any], root: Path = DEFAULT_ROOT) -> None:
+    """Add an evaluation to the run that trained the bundle: its figures under `evaluation.`, plots, the whole report.
+
+    Raises TrackingError where the store cannot be reached or does not know the run.
+    """
+    from training.plots import evaluation_figures
+
+    run = Run(open_client(root), tracking_uri(root), experiment_id="", run_id=run_id)
+    numbers = {"rungs": report["rungs"], "abstention": report["abstention"], "calibration": report["calibration"]}
+    run.metrics({"evaluation": {**numbers, "chain": report["chain"], "latency_ms": report["latency_ms"]}})
+    run.document(report, "evaluation/report.json")
+    for name, figure in evaluation_figures(report).items():
+        run.figure(figure, f"evaluation/{name}")
+
+
 @contextmanager
 def _open_run(client: Any, uri: str, experiment_id: str, name: str, tags: Mapping[str, str]) -> Iterator[Run]:
     try:

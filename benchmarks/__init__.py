@@ -1,0 +1,1 @@
+"""Speed and quality on public data, beside baselines. Not part of the package."""
