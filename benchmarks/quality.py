@@ -72,7 +72,7 @@ def run_bfcl(given: argparse.Namespace) -> dict[str, Any]:
 
 def run_metatool(given: argparse.Namespace, *, cold: bool = False) -> dict[str, Any]:
     of = sets.metatool(given.data, cold=cold)
-    how = recipe(given, retriever={"epochs": 1.0})
+    how = recipe(given, retriever={"epochs": 1.0, "max_pairs": 4000})
     bundle = trained(given, "metatool-cold" if cold else "metatool", of, how)
     return evaluate(bundle, of.catalog, of.queries, seed=given.seed)
 

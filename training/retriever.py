@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from training.batches import distinct_batches
 
+Key = tuple[str, str | int]
+"""("tool", its id) or ("group", number of the request)."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -26,7 +29,7 @@ class Pair:
 
     query: str
     card: str
-    keys: frozenset[Hashable]
+    keys: frozenset[Key]
     negatives: tuple[str, ...] = ()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +35,7 @@ from training.encoders import export_encoder
 from training.interaction import InteractionSettings, as_arrays, train_interaction
 from training.material import Material, interaction_examples, remember
 from training.recipe import Recipe, base_path
-from training.retriever import Pair, RetrieverSettings, train_retriever
+from training.retriever import Key, Pair, RetrieverSettings, train_retriever
 from training.tracking import Run
 
 log = logging.getLogger("toolcrib")
@@ -137,13 +139,30 @@ def _pairs(shop: Workshop, model: SentenceTransformer) -> list[Pair]:
     for decision, wrong in zip(decisions, negatives, strict=True):
         served = {tool for tool, _ in decision.tools}
         clash = served.union(*(shop.same_name[t] | shop.equivalents.get(t, frozenset()) for t in served))
-        keys = frozenset([("group", decision.group), *(("tool", tool) for tool in clash)])
+        keys: frozenset[Key] = frozenset([("group", decision.group), *(("tool", tool) for tool in clash)])
         pairs += [
             Pair(query_text(decision.goal), texts[tool], keys, tuple(texts[w] for w in wrong))
             for tool in sorted(served)
         ]
     random.Random(shop.recipe.seed).shuffle(pairs)
-    return pairs[: shop.recipe.retriever.max_pairs]
+    return _packable(pairs[: shop.recipe.retriever.max_pairs], shop.recipe.retriever.batch_size)
+
+
+def _packable(pairs: Sequence[Pair], batch_size: int) -> list[Pair]:
+    """The pairs without what popular tools have too many of: no tool more often than there are batches.
+
+    A tool stands in a batch once. One with more pairs than batches would end the epoch in batches of its own, in
+    which there is nothing to tell it from. (A catalog smaller than a batch fills batches of its own size.)
+    """
+    tools = {key for pair in pairs for key in pair.keys if key[0] == "tool"}
+    most = math.ceil(len(pairs) / max(1, min(batch_size, len(tools))))
+    seen: Counter[Key] = Counter()
+    kept = []
+    for pair in pairs:
+        if all(seen[key] < most for key in pair.keys):
+            seen.update(pair.keys)
+            kept.append(pair)
+    return kept
 
 
 def _hard_negatives(shop: Workshop, decisions: Sequence[Decision], model: SentenceTransformer) -> list[list[str]]:
