@@ -16,12 +16,14 @@ from data.cards import Requires, ToolCard
 from data.catalog import Catalog
 from data.context import Caller, Recent, Subgoal
 from serving.bundle import Bundle, load_bundle
+from serving.features import FEATURES
 from serving.selector import Selector
 from serving.settings import SelectorSettings
 from serving.slice import Slice
 
 HOLDS_ALL = Caller(principal="ann", tenant="acme", env="prod", region="eu", flags=("beta",), scopes=("accounts", "s"))
 EXPLORING = SelectorSettings(explore_rate=0.5)
+SAME_DOMAIN = FEATURES.index("same_domain")
 
 WITHHELD_BY: dict[str, dict[str, Any]] = {
     "tenant": {"tenants": ("rival",)},
@@ -169,7 +171,9 @@ def test_the_rules_of_a_withheld_tool_change_nothing_for_the_caller(bundle: Bund
 
 
 @pytest.mark.parametrize("goal", ["send the email", "check the account", "what are the appointments"])
-def test_naming_a_withheld_tool_as_the_last_one_used_gives_no_hint_that_it_exists(bundle: Bundle, goal: str) -> None:
+def test_naming_a_withheld_tool_as_the_last_one_used_gives_no_hint_that_it_exists(
+    bundle: Bundle, goal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     catalog = Catalog(
         [
             *withhold(tiny.GUARDED),
@@ -179,7 +183,10 @@ def test_naming_a_withheld_tool_as_the_last_one_used_gives_no_hint_that_it_exist
     answers = []
     for last in ("mail.secret", "mail.no_such_tool"):
         caller = CALLER.model_copy(update={"used_tools": (last,), "recent": Recent(tools=(last,))})
-        answers.append(Selector(bundle, catalog).select(goal, caller, request_id="r"))
+        selector = Selector(bundle, catalog)
+        # a head to which nothing matters but the server used last
+        monkeypatch.setattr(selector._head, "probabilities", lambda rows: 0.2 + 0.6 * rows[:, SAME_DOMAIN])
+        answers.append(selector.select(goal, caller, request_id="r"))
     assert_felt_alike(*answers)
 
 
