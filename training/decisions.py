@@ -67,6 +67,8 @@ def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, see
         if side == "valid" and normal in splits.train_goals:
             side = "train"
         if any(tool in splits.cold for tool, _ in tools):
+            if not asked:
+                continue
             side = "cold"
         made.append(
             Decision(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from data.cards import Requires
 from data.catalog import Catalog
-from data.context import Caller
 from data.errors import InputError
 from data.queries import Query
 from serving.bundle import load_bundle
@@ -49,7 +49,6 @@ def evaluate(
     catalog: Catalog,
     queries: Sequence[Query],
     *,
-    caller: Caller | None = None,
     allow_foreign_catalog: bool = False,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -62,18 +61,17 @@ def evaluate(
     Raises InputError when no query has a gold tool in the catalog.
     """
     _check(queries, catalog)
-    # A caller who holds everything: what permissions withhold is not a matter of ranking quality.
-    who = caller or _holds_everything(catalog)
+    open_catalog = _unrestricted(catalog)
     settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
     found = load_bundle(bundle) if bundle is not None else None
-    selector = Selector(found, catalog, DEFAULT_POLICY, settings)
+    selector = Selector(found, open_catalog, DEFAULT_POLICY, settings)
     past = _served(found.usage) if found is not None else frozenset[str]()
-    untrained = _untrained(catalog, settings)
+    untrained = _untrained(open_catalog, settings)
 
     answered: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
     slices: list[tuple[Query, Slice]] = []
     for number, query in enumerate(queries):
-        slice_ = selector.select(query.text or " ", who, request_id=f"evaluation-{number}")
+        slice_ = selector.select(query.text, request_id=f"evaluation-{number}")
         slices.append((query, slice_))
         if query.gold:
             rankings = _rankings(query, slice_, selector, untrained)
@@ -107,13 +105,10 @@ def _check(queries: Sequence[Query], catalog: Catalog) -> None:
         )
 
 
-def _holds_everything(catalog: Catalog) -> Caller:
-    return Caller(
-        principal="evaluation",
-        scopes=tuple(scope for card in catalog for scope in card.requires.scopes),
-        connections=tuple(name for card in catalog for name in card.requires.connections),
-        flags=tuple(flag for card in catalog for flag in card.flags),
-    )
+def _unrestricted(catalog: Catalog) -> Catalog:
+    """The same tools without their rules: what permissions withhold is not a matter of ranking quality."""
+    rules: dict[str, Any] = {"requires": Requires(), "tenants": (), "envs": (), "regions": (), "flags": ()}
+    return Catalog(card.model_copy(update=rules) for card in catalog)
 
 
 def _untrained(catalog: Catalog, settings: SelectorSettings) -> Selector | None:

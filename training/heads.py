@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from training.head import (
 )
 from training.material import head_requests
 from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
+from training.recipe import Recipe
 from training.stages import Workshop, cross_encoder_of, drop_reranker_files
 from training.tracking import Run
 
@@ -64,9 +66,9 @@ def learn_heads(shop: Workshop, run: Run) -> None:
         )
 
     requests = _choose_reranker(shop, requests, fit)
-    relevant = out_of_fold(requests, fit)
+    relevant = out_of_fold(requests, partial(_fit_calibrated, recipe=recipe))
     gains = [_ndcg(r, p) for r, p in zip(requests, relevant, strict=True)]
-    head = fit_relevance(requests, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed)
+    head = _fit_calibrated(requests, recipe)
     figures["ndcg@10"] = float(np.mean(gains))
     figures["ndcg@10_low"], figures["ndcg@10_high"] = bootstrap_interval(gains, recipe.seed)
     figures["ece"] = expected_calibration_error(
@@ -82,6 +84,11 @@ def _tells(request: Request) -> bool:
     """Whether a right tool and a wrong one are among the candidates."""
     sure = ~request.unsure
     return bool((request.right & sure).any() and (~request.right & sure).any())
+
+
+def _fit_calibrated(requests: Sequence[Request], recipe: Recipe) -> Classifier:
+    part = recipe.head
+    return fit_relevance(requests, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed)
 
 
 def _reranked(

@@ -137,16 +137,20 @@ def _pairs(shop: Workshop, model: SentenceTransformer) -> list[Pair]:
     texts = dict(zip(shop.catalog.ids, shop.card_texts, strict=True))
     decisions = [shop.decisions[i] for i in shop.chosen("train")]
     negatives = _hard_negatives(shop, decisions, model)
+    draw = random.Random(shop.recipe.seed)
     pairs = []
     for decision, wrong in zip(decisions, negatives, strict=True):
-        served = {tool for tool, _ in decision.tools}
-        clash = served.union(*(shop.same_name[t] | shop.equivalents.get(t, frozenset()) for t in served))
+        # A weak positive is taken as often as it weighs.
+        served = {tool for tool, weight in decision.tools if draw.random() < weight}
+        clash = {tool for tool, _ in decision.tools}.union(
+            *(shop.same_name[t] | shop.equivalents.get(t, frozenset()) for t, _ in decision.tools)
+        )
         keys: frozenset[Key] = frozenset([("group", decision.group), *(("tool", tool) for tool in clash)])
         pairs += [
             Pair(query_text(decision.goal), texts[tool], keys, tuple(texts[w] for w in wrong))
             for tool in sorted(served)
         ]
-    random.Random(shop.recipe.seed).shuffle(pairs)
+    draw.shuffle(pairs)
     return _packable(pairs[: shop.recipe.retriever.max_pairs], shop.recipe.retriever.batch_size)
 
 
