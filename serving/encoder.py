@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,19 +54,27 @@ class Encoder:
         """Tokens of the text itself, special tokens not counted."""
         return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def encode(self, texts: Sequence[str], max_tokens: int, *, states: bool = False) -> Encoded:
-        """Encode `texts`, each cut to `max_tokens` (2 or more).
+    def encode(self, texts: Sequence[str], max_tokens: int, *, states: bool = False, workers: int = 1) -> Encoded:
+        """Encode `texts`, each cut to `max_tokens` (2 or more), `workers` of them at a time.
 
         One text a pass: an int8 graph scales its activations by the largest of a whole batch, so that in a batch a
         vector would depend on its neighbours. Alone it cannot, and nothing is padded.
         """
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        kept: list[NDArray[np.float32]] = []
+        kept: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), np.float32)] * len(texts)
         wanted = ["vector", "token_states"] if states else ["vector"]
-        for row, text in enumerate(texts):
-            ids = np.array([self.token_ids(text, max_tokens)], np.int64)
+
+        def encode_one(row: int) -> None:
+            ids = np.array([self.token_ids(texts[row], max_tokens)], np.int64)
             made = self._session.run(wanted, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
             vectors[row] = made[0][0]
             if states:
-                kept.append(made[1][0])
+                kept[row] = made[1][0]
+
+        if workers == 1 or len(texts) < workers:
+            for row in range(len(texts)):
+                encode_one(row)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(encode_one, range(len(texts))))
         return Encoded(vectors, kept if states else None)

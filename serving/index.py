@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +90,9 @@ def _encoded(
     fresh: list[NDArray[np.float16]] = []
     if len(missing):
         texts = [card_text(cards[row]) for row in missing]
-        encoded = encoder.encode(texts, bundle.manifest.max_card_tokens, states=weights is not None)
+        encoded = encoder.encode(
+            texts, bundle.manifest.max_card_tokens, states=weights is not None, workers=os.cpu_count() or 1
+        )
         vectors[missing] = encoded.vectors
         if weights is not None and encoded.states is not None:
             made = weights.card_tokens(encoded.states)

@@ -32,7 +32,7 @@ from training.head import (
 from training.material import head_requests
 from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
 from training.recipe import Recipe
-from training.stages import Workshop, cross_encoder_of, drop_reranker_files
+from training.stages import Workshop, cross_encoder_of, drop_reranker_files, workers
 from training.tracking import Run
 
 log = logging.getLogger("toolcrib")
@@ -99,7 +99,9 @@ def _reranked(
     assert shop.encoder is not None
     goals = [query_text(shop.decisions[i].goal) for i in chosen]
     if shop.weights is not None and shop.card_tokens is not None:
-        states = shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True).states or []
+        states = (
+            shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True, workers=workers()).states or []
+        )
         scored = [
             shop.weights.scores(state, shop.card_tokens, rows, request.signals.cosine)
             for state, rows, request in zip(states, candidates, requests, strict=True)

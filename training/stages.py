@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
 
 from data.card_text import card_text, query_text
@@ -116,9 +117,9 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     )
     _check_parity("retriever", figures["max_difference"])
     figures |= _choose_graph(shop)
-    shop.encoder = Encoder(shop.folder / shop.retriever_graph, shop.folder / TOKENIZER, threads=_threads())
+    shop.encoder = Encoder(shop.folder / shop.retriever_graph, shop.folder / TOKENIZER)
     shop.vectors = _embed_goals(shop, shop.encoder)
-    card_vectors = shop.encoder.encode(shop.card_texts, part.max_card_tokens).vectors
+    card_vectors = shop.encoder.encode(shop.card_texts, part.max_card_tokens, workers=workers()).vectors
     shop.index = index_of(shop.catalog, card_vectors, None)
     shop.figures["retriever"] = {"pairs": len(pairs), **figures}
     run.metrics(shop.figures["retriever"])
@@ -211,9 +212,11 @@ def _choose_graph(shop: Workshop) -> dict[str, float]:
     texts, goals = shop.card_texts, [query_text(shop.decisions[i].goal) for i in held_out]
     quality = {}
     for graph in (RETRIEVER, int8_name(RETRIEVER)):
-        encoder = Encoder(shop.folder / graph, shop.folder / TOKENIZER, threads=_threads())
-        cards = encoder.encode([texts[row] for row in rows], shop.recipe.retriever.max_card_tokens).vectors
-        vectors = encoder.encode(goals, shop.recipe.retriever.max_query_tokens).vectors
+        encoder = Encoder(shop.folder / graph, shop.folder / TOKENIZER)
+        cards = encoder.encode(
+            [texts[row] for row in rows], shop.recipe.retriever.max_card_tokens, workers=workers()
+        ).vectors
+        vectors = encoder.encode(goals, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
         gains = [_ndcg(cards @ v, frozenset(place[row] for row in of)) for v, of in zip(vectors, good, strict=True)]
         quality[graph] = float(np.mean(gains))
     loss = quality[RETRIEVER] - quality[int8_name(RETRIEVER)]
@@ -237,7 +240,7 @@ def _ndcg(scores: Floats, good: frozenset[int]) -> float:
 
 def _embed_goals(shop: Workshop, encoder: Encoder) -> Floats:
     goals = [query_text(decision.goal) for decision in shop.decisions]
-    return encoder.encode(goals, shop.recipe.retriever.max_query_tokens).vectors
+    return encoder.encode(goals, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
 
 
 # Usage memory
@@ -278,11 +281,16 @@ def learn_interaction(shop: Workshop, run: Run) -> None:
     train, held_out = train[: part.max_requests], shop.chosen("cold")[: part.max_requests]
     if part.epochs == 0 or not train or not held_out:
         return
-    cards = shop.encoder.encode(shop.card_texts, recipe.retriever.max_card_tokens, states=True).states or []
+    cards = (
+        shop.encoder.encode(shop.card_texts, recipe.retriever.max_card_tokens, states=True, workers=workers()).states
+        or []
+    )
     made = []
     for chosen, excluded in ((train, shop.cold_tools), (held_out, frozenset[str]())):
         goals = [query_text(shop.decisions[i].goal) for i in chosen]
-        states = shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True).states or []
+        states = (
+            shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True, workers=workers()).states or []
+        )
         made.append(interaction_examples(shop.material, chosen, states, part.candidates, excluded))
     settings = InteractionSettings(
         projected=part.projected,
@@ -377,7 +385,6 @@ def cross_encoder_of(shop: Workshop) -> CrossEncoderReranker:
         shop.folder / shop.reranker_graph,
         own if own.is_file() else shop.folder / TOKENIZER,
         max_pair_tokens=shop.recipe.cross_encoder.max_pair_tokens,
-        threads=_threads(),
     )
 
 
@@ -398,8 +405,6 @@ def _check_parity(what: str, difference: float) -> None:
         )
 
 
-def _threads() -> int:
-    """Threads for embedding many texts at once; serving uses its own setting."""
-    import torch
-
+def workers() -> int:
+    """How many texts are embedded at once: as many as torch would use threads."""
     return int(torch.get_num_threads())

@@ -113,7 +113,7 @@ def test_without_a_request_id_one_is_drawn_and_is_enough_to_replay(pair: tuple[S
 def test_every_tool_is_shown_as_often_as_its_propensity_says(trained: Trained, max_tools: int) -> None:
     how = SelectorSettings(explore_rate=0.4, explore_below=100, max_tools=max_tools, candidates=3)
     selector = Selector(load_bundle(trained.bundle), tiny.catalog(), settings=how)
-    requests, shown = 1500, Counter[str]()
+    requests, shown = 800, Counter[str]()
     logged: dict[str, float] = {}
     for number in range(requests):
         for entry in selector.select("send the email for anna", CALLER, request_id=f"request {number}").menu:

@@ -33,9 +33,9 @@ def count_texts(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     encode = encoder.encode
 
-    def counted(texts: Sequence[str], max_tokens: int, *, states: bool = False) -> Encoded:
+    def counted(texts: Sequence[str], max_tokens: int, *, states: bool = False, workers: int = 1) -> Encoded:
         seen.extend(texts)
-        return encode(texts, max_tokens, states=states)
+        return encode(texts, max_tokens, states=states, workers=workers)
 
     monkeypatch.setattr(encoder, "encode", counted)
     return seen
