@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from data.errors import RecipeError
@@ -48,7 +49,7 @@ def export_encoder(
     else:
         shutil.move(raw, graph)
     served = Encoder(graph, folder / TOKENIZER).encode(texts, max_tokens).vectors
-    figures = {"max_difference": float(np.abs(served - _with_torch(module, texts, folder, max_tokens)).max())}
+    figures = {"max_difference": float(np.abs(served - _with_torch(model, texts, max_tokens)).max())}
     if int8:
         quantize(graph, folder / int8_name(RETRIEVER))
         small = Encoder(folder / int8_name(RETRIEVER), folder / TOKENIZER).encode(texts, max_tokens).vectors
@@ -56,12 +57,10 @@ def export_encoder(
     return figures
 
 
-def _with_torch(module: EncoderGraph, texts: Sequence[str], folder: Path, max_tokens: int) -> np.ndarray:
-    """The vectors by PyTorch, one text at a time: no padding on this side of the comparison."""
-    reader = Encoder(folder / RETRIEVER, folder / TOKENIZER)
-    rows = []
-    with torch.no_grad():
-        for text in texts:
-            ids = torch.tensor([reader.token_ids(text, max_tokens)])
-            rows.append(module(ids, torch.ones_like(ids))[0].numpy()[0])
-    return np.stack(rows)
+def _with_torch(model: str | Path, texts: Sequence[str], max_tokens: int) -> np.ndarray:
+    """The vectors by the model itself, one text at a time: pooling and truncation as it was trained."""
+    with quiet_loading():
+        original = SentenceTransformer(str(model), device="cpu")
+    original.max_seq_length = max_tokens
+    vectors = original.encode(list(texts), batch_size=1, normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(vectors, np.float32)
