@@ -9,6 +9,7 @@ the pen and tried one letter off, the first 16 of them. Both bounds hold for any
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from numpy.typing import NDArray
 from data.cards import ToolCard
 from serving.spelling import SpellingIndex
 from serving.tokens import Tokens, content_words, identifier_key, neighbours_joined, tokenize
+
+# bm25s sets its own logger to DEBUG when it is imported.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 MAX_QUERY_WORDS = 256
 MAX_CORRECTED_WORDS = 16

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -65,7 +67,7 @@ def quantize(source: Path, target: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _without_advice():
         cleaned = Path(folder) / "graph.onnx"
         onnx.save(onnx.load(str(source)), str(cleaned))
         quantize_dynamic(
@@ -77,3 +79,18 @@ def quantize(source: Path, target: Path) -> None:
             op_types_to_quantize=["MatMul", "Attention", "Gather", "EmbedLayerNormalization"],
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Without ONNX Runtime's standing advice, on the root logger, to run a preprocessing that these graphs have had."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return "pre-processing" not in record.getMessage()
+
+    root = logging.getLogger()
+    root.addFilter(is_news)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_news)
