@@ -32,8 +32,9 @@ from training.head import (
 from training.material import head_requests
 from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
 from training.recipe import Recipe
-from training.stages import Workshop, cross_encoder_of, drop_reranker_files, workers
+from training.rerankers import cross_encoder_of, drop_reranker_files
 from training.tracking import Run
+from training.workshop import Workshop, workers
 
 log = logging.getLogger("toolcrib")
 

@@ -26,8 +26,10 @@ from training import recipe as recipes
 from training.decisions import gather_decisions, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
-from training.stages import Workshop, learn_cross_encoder, learn_interaction, learn_retriever, remember_usage
+from training.rerankers import learn_cross_encoder, learn_interaction
+from training.stages import learn_retriever, remember_usage
 from training.tracking import DEFAULT_ROOT, Run, SilentRun, file_digest, track
+from training.workshop import Workshop
 
 log = logging.getLogger("toolcrib")
 

@@ -56,7 +56,7 @@ def train_retriever(
     pulls it away from the rest.
     """
     model.max_seq_length = settings.max_tokens
-    model.model_card_data.generate_widget_examples = False
+    model.model_card_data.widget = [{}]  # none are computed where some are there
     freeze(model, settings.freeze_layers)
     width = min((len(pair.negatives) for pair in pairs), default=0)
     columns = {"query": [p.query for p in pairs], "card": [p.card for p in pairs]}

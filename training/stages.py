@@ -1,4 +1,4 @@
-"""The stages of a training: each reads the workshop, adds its part to the bundle folder, and logs its figures."""
+"""The first stages: the retriever fine-tuned, exported and chosen; the past as the served encoder sees it."""
 
 from __future__ import annotations
 
@@ -7,89 +7,31 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 
-from data.card_text import card_text, query_text
-from data.catalog import Catalog
+from data.card_text import query_text
 from data.errors import RecipeError
-from serving.bundle import INTERACTION, RERANKER, RETRIEVER, TOKENIZER, Reranker, int8_name, save_arrays, save_usage
-from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, corrected
+from serving.bundle import RETRIEVER, TOKENIZER, int8_name, save_usage
 from serving.encoder import Encoder
 from serving.evidence import Floats
-from serving.index import Index, index_of
-from serving.interaction import CardTokens, InteractionWeights
+from serving.index import index_of
 from training.cross_encoder import (
-    CrossEncoderSettings,
-    ScoredPair,
-    export_cross_encoder,
     mistakes,
-    train_cross_encoder,
 )
-from training.decisions import Decision, Side
+from training.decisions import Decision
 from training.encoders import export_encoder
-from training.interaction import InteractionSettings, as_arrays, train_interaction
-from training.material import Material, interaction_examples, remember
-from training.recipe import Recipe, base_path
+from training.material import Material, remember
+from training.recipe import base_path
 from training.retriever import Key, Pair, RetrieverSettings, train_retriever
 from training.tracking import Run
+from training.workshop import CHECKPOINT, PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
 
 log = logging.getLogger("toolcrib")
 
-CHECKPOINT = "checkpoint"
-PARITY_TEXTS = 64
 SAMPLED_REQUESTS = 300
 SAMPLED_CARDS = 1000
-PARITY_BOUND = 1e-3
-"""Largest difference to PyTorch that an exported graph may show; beyond it the export is broken, not imprecise."""
-
-
-@dataclass
-class Workshop:
-    """What the stages hand on. `folder` becomes the bundle; `scratch` does not survive the training."""
-
-    catalog: Catalog
-    recipe: Recipe
-    folder: Path
-    scratch: Path
-    decisions: Sequence[Decision]
-    same_name: dict[str, frozenset[str]]
-    figures: dict[str, Any] = field(default_factory=dict)
-    retriever_graph: str = RETRIEVER
-    reranker_graph: str = ""
-    reranker: Reranker = "none"
-    missing_below: float = 0.0
-    widen_below: float = 0.0
-    encoder: Encoder | None = None
-    index: Index | None = None
-    vectors: Floats | None = None
-    card_tokens: CardTokens | None = None
-    weights: InteractionWeights | None = None
-    material: Material | None = None
-
-    def chosen(self, *sides: Side, answered: bool = True) -> list[int]:
-        """Positions of the decisions of some sides that have (or have not) a right tool."""
-        return [i for i, d in enumerate(self.decisions) if d.side in sides and bool(d.tools) == answered]
-
-    @property
-    def equivalents(self) -> dict[str, frozenset[str]]:
-        return {tool: frozenset(others) for tool, others in self.recipe.mining.equivalents.items()}
-
-    @property
-    def card_texts(self) -> list[str]:
-        return [card_text(card) for card in self.catalog]
-
-    @property
-    def cold_tools(self) -> frozenset[str]:
-        return frozenset(tool for i in self.chosen("cold") for tool, _ in self.decisions[i].tools)
-
-
-# Retriever
 
 
 def learn_retriever(shop: Workshop, run: Run) -> None:
@@ -115,7 +57,7 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     figures = export_encoder(
         checkpoint, shop.folder, shop.card_texts[:PARITY_TEXTS], part.max_card_tokens, int8=shop.recipe.export.int8
     )
-    _check_parity("retriever", figures["max_difference"])
+    check_parity("retriever", figures["max_difference"])
     figures |= _choose_graph(shop)
     shop.encoder = Encoder(shop.folder / shop.retriever_graph, shop.folder / TOKENIZER)
     shop.vectors = _embed_goals(shop, shop.encoder)
@@ -181,18 +123,11 @@ def _hard_negatives(shop: Workshop, decisions: Sequence[Decision], model: Senten
     cards = model.encode(shop.card_texts, normalize_embeddings=True, show_progress_bar=False)
     goals = model.encode([query_text(d.goal) for d in decisions], normalize_embeddings=True, show_progress_bar=False)
     excluded = frozenset(shop.catalog.row[tool] for tool in shop.cold_tools)
-    found = mistakes(goals, cards, [_good_rows(shop, d) for d in decisions], count, excluded=excluded)
+    found = mistakes(goals, cards, [good_rows(shop, d) for d in decisions], count, excluded=excluded)
     return [
         list(dict.fromkeys([*d.wrong, *(ids[row] for row in rows)]))[:count]
         for d, rows in zip(decisions, found, strict=True)
     ]
-
-
-def _good_rows(shop: Workshop, decision: Decision) -> frozenset[int]:
-    """Rows of the tools that served a decision and of all that may be as good."""
-    served = {tool for tool, _ in decision.tools}
-    good = served.union(*(shop.same_name[t] | shop.equivalents.get(t, frozenset()) for t in served))
-    return frozenset(shop.catalog.row[tool] for tool in good if tool in shop.catalog)
 
 
 def _choose_graph(shop: Workshop) -> dict[str, float]:
@@ -205,7 +140,7 @@ def _choose_graph(shop: Workshop) -> dict[str, float]:
     draw = random.Random(shop.recipe.seed)
     held_out = shop.chosen("valid", "cold") or shop.chosen("train")
     held_out = draw.sample(held_out, min(SAMPLED_REQUESTS, len(held_out)))
-    good = [_good_rows(shop, shop.decisions[i]) for i in held_out]
+    good = [good_rows(shop, shop.decisions[i]) for i in held_out]
     others = draw.sample(range(len(shop.catalog)), min(SAMPLED_CARDS, len(shop.catalog)))
     rows = sorted(set(others).union(*good))
     place = {row: at for at, row in enumerate(rows)}
@@ -217,7 +152,9 @@ def _choose_graph(shop: Workshop) -> dict[str, float]:
             [texts[row] for row in rows], shop.recipe.retriever.max_card_tokens, workers=workers()
         ).vectors
         vectors = encoder.encode(goals, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
-        gains = [_ndcg(cards @ v, frozenset(place[row] for row in of)) for v, of in zip(vectors, good, strict=True)]
+        gains = [
+            first_ndcg(cards @ v, frozenset(place[row] for row in of)) for v, of in zip(vectors, good, strict=True)
+        ]
         quality[graph] = float(np.mean(gains))
     loss = quality[RETRIEVER] - quality[int8_name(RETRIEVER)]
     if loss <= shop.recipe.export.max_quality_loss:
@@ -232,18 +169,9 @@ def _choose_graph(shop: Workshop) -> dict[str, float]:
     }
 
 
-def _ndcg(scores: Floats, good: frozenset[int]) -> float:
-    """nDCG@10 of the first good row: any of them answers the request."""
-    order = np.argsort(-scores, kind="stable")[:10].tolist()
-    return next((1.0 / np.log2(place + 2) for place, row in enumerate(order) if row in good), 0.0)
-
-
 def _embed_goals(shop: Workshop, encoder: Encoder) -> Floats:
     goals = [query_text(decision.goal) for decision in shop.decisions]
     return encoder.encode(goals, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
-
-
-# Usage memory
 
 
 def remember_usage(shop: Workshop, run: Run) -> None:
@@ -266,145 +194,3 @@ def remember_usage(shop: Workshop, run: Run) -> None:
     )
     shop.figures["usage"] = {"links": len(usage.tool), "subgoals": len(usage.vectors), "tools": len(usage.tools)}
     run.metrics(shop.figures["usage"])
-
-
-# Rerankers
-
-
-def learn_interaction(shop: Workshop, run: Run) -> None:
-    """Train the late interaction on cached card tokens; stop early on requests for tools that nothing was tuned on."""
-    part, recipe = shop.recipe.interaction, shop.recipe
-    assert shop.encoder is not None
-    assert shop.material is not None
-    train = [i for i in shop.chosen("train") if shop.decisions[i].asked]
-    random.Random(recipe.seed).shuffle(train)
-    train, held_out = train[: part.max_requests], shop.chosen("cold")[: part.max_requests]
-    if part.epochs == 0 or not train or not held_out:
-        return
-    cards = (
-        shop.encoder.encode(shop.card_texts, recipe.retriever.max_card_tokens, states=True, workers=workers()).states
-        or []
-    )
-    made = []
-    for chosen, excluded in ((train, shop.cold_tools), (held_out, frozenset[str]())):
-        goals = [query_text(shop.decisions[i].goal) for i in chosen]
-        states = (
-            shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True, workers=workers()).states or []
-        )
-        made.append(interaction_examples(shop.material, chosen, states, part.candidates, excluded))
-    settings = InteractionSettings(
-        projected=part.projected,
-        epochs=part.epochs,
-        learning_rate=part.learning_rate,
-        weight_decay=part.weight_decay,
-        patience=part.patience,
-        seed=recipe.seed,
-    )
-    log.info("interaction: %d requests, %d of held-out tools", len(made[0]), len(made[1]))
-    model, curve = train_interaction(cards, made[0], made[1], settings)
-    save_arrays(shop.folder / INTERACTION, as_arrays(model))
-    shop.weights = InteractionWeights.load(shop.folder / INTERACTION)
-    shop.card_tokens = shop.weights.card_tokens(cards)
-    shop.figures["interaction"] = {
-        "requests": len(made[0]),
-        "held_out_mrr_before": curve[0],
-        "held_out_mrr": max(curve),
-    }
-    run.metrics(shop.figures["interaction"])
-    for epoch, value in enumerate(curve):
-        run.metrics({"held_out_mrr_by_epoch": value}, step=epoch)
-
-
-def learn_cross_encoder(shop: Workshop, run: Run) -> None:
-    """Train the cross-encoder from the retriever's weights on the retriever's own mistakes, export it, measure it."""
-    part, recipe = shop.recipe.cross_encoder, shop.recipe
-    assert shop.index is not None
-    assert shop.index.vectors is not None
-    assert shop.vectors is not None
-    train = [i for i in shop.chosen("train") if shop.decisions[i].asked]
-    if part.epochs == 0 or not train:
-        return
-    random.Random(recipe.seed).shuffle(train)
-    train = train[: max(1, part.max_pairs // (part.negatives + 1))]
-    cards, texts = shop.index.vectors, shop.card_texts
-    excluded = frozenset(shop.catalog.row[tool] for tool in shop.cold_tools)
-    good = [_good_rows(shop, shop.decisions[i]) for i in train]
-    wrong = mistakes(shop.vectors[train], cards, good, part.negatives, excluded=excluded)
-    pairs = []
-    for i, rows in zip(train, wrong, strict=True):
-        goal = query_text(shop.decisions[i].goal)
-        served = [shop.catalog.row[tool] for tool, _ in shop.decisions[i].tools]
-        labelled = [(row, 1.0) for row in served] + [(row, 0.0) for row in rows]
-        pairs += [ScoredPair(goal, texts[row], label) for row, label in labelled]
-    settings = CrossEncoderSettings(
-        layers=part.layers,
-        epochs=part.epochs,
-        batch_size=part.batch_size,
-        learning_rate=part.learning_rate,
-        max_pair_tokens=part.max_pair_tokens,
-        max_pairs=part.max_pairs,
-        seed=recipe.seed,
-        bf16=recipe.bf16,
-    )
-    log.info("cross-encoder: %d requests, %d pairs, %d layers", len(train), len(pairs), part.layers)
-    checkpoint = (shop.folder if recipe.keep_checkpoint else shop.scratch) / CHECKPOINT
-    model = train_cross_encoder(checkpoint, pairs, settings)
-    figures = export_cross_encoder(model, shop.folder, [(p.query, p.card) for p in pairs[:PARITY_TEXTS]])
-    _check_parity("cross-encoder", float(figures["max_difference"]))
-    shop.reranker_graph = int8_name(RERANKER) if recipe.export.int8 else RERANKER
-    figures |= _cross_quality(shop)
-    shop.figures["cross_encoder"] = {"pairs": len(pairs), **figures}
-    run.metrics(shop.figures["cross_encoder"])
-
-
-def _cross_quality(shop: Workshop) -> dict[str, float]:
-    """nDCG@10 of the retriever's first 24 on held-out requests: as they come, and in the cross-encoder's order."""
-    assert shop.index is not None
-    assert shop.index.vectors is not None
-    assert shop.vectors is not None
-    held_out = shop.chosen("valid", "cold")[:100]
-    if not held_out:
-        return {}
-    texts, before, after = shop.card_texts, [], []
-    reranker = cross_encoder_of(shop)
-    for i in held_out:
-        decision, cosine = shop.decisions[i], shop.index.vectors @ shop.vectors[i]
-        rows = np.argsort(-cosine, kind="stable")[:24]
-        logits, _ = reranker.scores(query_text(decision.goal), [texts[row] for row in rows])
-        good = _good_rows(shop, decision)
-        placed = {place for place, row in enumerate(rows.tolist()) if row in good}
-        before.append(_ndcg(cosine[rows], frozenset(placed)))
-        after.append(_ndcg(corrected(cosine[rows], logits, np.arange(len(rows))), frozenset(placed)))
-    return {"first_stage_ndcg@10": float(np.mean(before)), "reranked_ndcg@10": float(np.mean(after))}
-
-
-def cross_encoder_of(shop: Workshop) -> CrossEncoderReranker:
-    """The exported cross-encoder, as serving will load it."""
-    own = shop.folder / RERANKER_TOKENIZER
-    return CrossEncoderReranker(
-        shop.folder / shop.reranker_graph,
-        own if own.is_file() else shop.folder / TOKENIZER,
-        max_pair_tokens=shop.recipe.cross_encoder.max_pair_tokens,
-    )
-
-
-def drop_reranker_files(shop: Workshop) -> None:
-    """Leave out of the bundle what its reranker does not need."""
-    if shop.reranker != "interaction":
-        (shop.folder / INTERACTION).unlink(missing_ok=True)
-        shop.card_tokens = shop.weights = None
-    if shop.reranker_graph:
-        unused = RERANKER if shop.reranker_graph != RERANKER else int8_name(RERANKER)
-        (shop.folder / unused).unlink(missing_ok=True)
-
-
-def _check_parity(what: str, difference: float) -> None:
-    if not difference <= PARITY_BOUND:
-        raise RuntimeError(
-            f"{what}: the exported graph differs from PyTorch by {difference:.2g} (bound {PARITY_BOUND})"
-        )
-
-
-def workers() -> int:
-    """How many texts are embedded at once: as many as torch would use threads."""
-    return int(torch.get_num_threads())
