@@ -144,6 +144,8 @@ def train_cross_encoder(
             callbacks=list(callbacks),
         )
         trainer.train()
+        # Mixed precision wraps the forward pass; the export traces it as it is without.
+        trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     model.eval()
     return model
 
