@@ -83,19 +83,19 @@ def abstention(fit: float, goal: str, missing_below: float, widen_below: float, 
     if fit < missing_below and not named:
         if len(split_identifier(goal)) <= SHORT_GOAL_WORDS:
             return Abstention(
-                outcome="ask", best=fit, threshold=missing_below, advice="The goal is too short to tell: say more."
+                outcome="ask", fit=fit, threshold=missing_below, advice="The goal is too short to tell: say more."
             )
         return Abstention(
             outcome="missing_capability",
-            best=fit,
+            fit=fit,
             threshold=missing_below,
             advice="No available tool fits this step. Do not retry with other words; say what is missing.",
         )
     if fit < widen_below and not named:
         return Abstention(
             outcome="widen",
-            best=fit,
+            fit=fit,
             threshold=widen_below,
             advice="The fit is uncertain: check the descriptions, or search again with a narrower step.",
         )
-    return Abstention(outcome="menu", best=fit, threshold=widen_below)
+    return Abstention(outcome="menu", fit=fit, threshold=widen_below)

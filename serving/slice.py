@@ -34,10 +34,10 @@ class MenuEntry(Frozen):
 
 
 class Abstention(Frozen):
-    """Whether anything fits. `best` is the best relevance seen; `outcome` "menu" means that the menu stands."""
+    """Whether anything fits. `fit` is the probability that some tool does; `outcome` "menu" means that the menu stands."""
 
     outcome: Outcome = "menu"
-    best: float | None = None
+    fit: float | None = None
     threshold: float | None = None
     advice: str = ""
 

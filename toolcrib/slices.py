@@ -75,8 +75,8 @@ def _say_abstention(found: Slice) -> None:
     if abstention.outcome == "menu":
         return
     measured = ""
-    if abstention.best is not None and abstention.threshold is not None:
-        measured = f" (best relevance {abstention.best:.3f}, threshold {abstention.threshold:.3f})"
+    if abstention.fit is not None and abstention.threshold is not None:
+        measured = f" (chance that a tool fits {abstention.fit:.3f}, threshold {abstention.threshold:.3f})"
     say(f"nothing fits well: {abstention.outcome}{measured}. {abstention.advice}".rstrip(), style="yellow")
 
 

@@ -199,7 +199,7 @@ def _gains(
 
 def _abstention(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None]:
     """How well a request that nothing fits is told from one that something does; the former are the positives."""
-    scored = [(1.0 - s.abstention.best, not q.gold) for q, s in slices if s.abstention.best is not None]
+    scored = [(1.0 - s.abstention.fit, not q.gold) for q, s in slices if s.abstention.fit is not None]
     turned = [float(s.abstention.outcome in _ABSTAINS) for _, s in slices]
     labels = [not query.gold for query, _ in slices]
     precision, recall = precision_recall(turned, labels, 0.5)

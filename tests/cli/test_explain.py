@@ -30,7 +30,7 @@ def decision() -> Slice:
             ),
         ),
         ranking=("bank.pay", "bank.new"),
-        abstention=Abstention(outcome="ask", best=0.31, threshold=0.4, advice="Ask which account."),
+        abstention=Abstention(outcome="ask", fit=0.31, threshold=0.4, advice="Ask which account."),
         degradations=(Degradation(stage="rerank", what="over the time budget; the fused order stands"),),
         record=(
             StageRecord(
@@ -64,7 +64,7 @@ def test_versions_verdicts_exploration_and_degradations_are_all_there(run: Run, 
     assert "catalog c0ffee, bundle b0b, policy p0" in out
     assert "exploration: bank.new was explored with propensity 0.05" in out
     assert "degraded: rerank: over the time budget" in out
-    assert "nothing fits well: ask (best relevance 0.310, threshold 0.400). Ask which account." in out
+    assert "nothing fits well: ask (chance that a tool fits 0.310, threshold 0.400). Ask which account." in out
     row = next(line for line in out.splitlines() if "bank.pay" in line and "confirm" in line)
     assert "0.910" in row
     assert "rank 1" in row

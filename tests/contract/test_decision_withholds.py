@@ -206,4 +206,4 @@ def test_a_menu_of_nothing_is_an_answer(bundle: Bundle) -> None:
         found = Selector(with_model, tiny.catalog()).select("send the email", caller, request_id="r")
         assert (found.menu, found.ranking) == ((), ())
         assert found.degradations == () or with_model is None
-        assert np.isfinite(found.abstention.best or 0.0)
+        assert np.isfinite(found.abstention.fit or 0.0)

@@ -71,7 +71,7 @@ def test_fit_features_are_finite_at_the_ends(best: list[float]) -> None:
 def test_what_is_said_when_the_fit_is_low(fit: float, goal: str, named: bool, outcome: str) -> None:
     said = abstention(fit, goal, missing_below=0.1, widen_below=0.3, named=named)
     assert said.outcome == outcome
-    assert said.best == fit
+    assert said.fit == fit
     assert bool(said.advice) == (outcome != "menu")
 
 
