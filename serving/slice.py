@@ -34,7 +34,7 @@ class MenuEntry(Frozen):
 
 
 class Abstention(Frozen):
-    """Whether anything fits. `fit` is the probability that some tool does; `outcome` "menu" means that the menu stands."""
+    """Whether anything fits. `fit`: the probability that some tool does; `outcome` "menu": the menu stands."""
 
     outcome: Outcome = "menu"
     fit: float | None = None
