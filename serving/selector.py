@@ -28,7 +28,7 @@ from serving.features import Signals
 from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
 from serving.mask import MaskResult
-from serving.memory import UsageMemory
+from serving.memory import Usage, UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
 from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
 from serving.query import resolve_query
@@ -232,10 +232,13 @@ class Selector:
         return rows[order], relevant[order], stance
 
     def _stance(self, query: str, found: Evidence, seen: Signals, relevant: NDArray[np.float64]) -> Abstention:
-        """Whether anything fits, by the abstention head where the bundle has one."""
-        if self._fit is None or self.bundle is None:
+        """Whether anything fits, by the abstention head where the bundle has one.
+
+        A catalog without any past turns nobody away: the head has learned from a catalog that had one.
+        """
+        if self._fit is None or self.bundle is None or found.usage is None or found.usage.reach == 0.0:
             return Abstention()
-        nothing = found.usage.nothing if found.usage is not None else 0.0
+        nothing = found.usage.nothing
         fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
         short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
         named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
@@ -312,7 +315,11 @@ class Selector:
     def _memory_of(self, tenant: str) -> UsageMemory | None:
         if self.bundle is None or self.index.vectors is None:
             return None
-        return UsageMemory(self.bundle.usage, self.index.vectors, self.index.catalog.row, tenant)
+        usage = self.bundle.usage
+        if not any(tool in self.catalog for tool in usage.tools):
+            # Another catalog's past: that nothing fitted a request there says nothing of the tools here.
+            usage = Usage.empty(self.index.vectors.shape[1])
+        return UsageMemory(usage, self.index.vectors, self.index.catalog.row, tenant)
 
     def _token_costs(self) -> NDArray[np.int64]:
         counter = self.encoder.count if self.encoder is not None else approximate_tokens

@@ -102,6 +102,15 @@ def test_a_catalog_of_other_tools_is_refused_unless_the_model_is_carried_over(tr
     assert carried.select("send the email", request_id="r").ranking == ("x.send_email",)
 
 
+def test_a_catalog_without_any_past_turns_nobody_away(trained: Trained) -> None:
+    foreign = Catalog([ToolCard(tool_id="x.send_email", name="send_email", description="Send an email.")])
+    carried = Selector.load(trained.bundle, foreign, settings=SelectorSettings(allow_foreign_catalog=True))
+    for goal in tiny.no_tool_goals():
+        found = carried.select(goal, request_id="r")
+        assert (found.abstention.outcome, found.abstention.fit) == ("menu", None)
+        assert found.menu
+
+
 def test_a_catalog_that_keeps_one_tool_is_the_same_catalog_grown(trained: Trained) -> None:
     new = ToolCard(tool_id="music.play_song", name="play_song", domain="music", description="Play a song by its title.")
     grown = Catalog([new, tiny.catalog()["mail.send_message"]])
