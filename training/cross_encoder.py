@@ -23,6 +23,7 @@ from transformers import set_seed
 
 from serving.bundle import RERANKER, TOKENIZER, int8_name
 from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare
+from training.arguments import common_arguments
 from training.export import export_graph, fuse, quantize
 from training.pair_model import GAIN, ScoreGraph, pair_logits, pair_model
 
@@ -118,23 +119,9 @@ def train_cross_encoder(
     _centre(model, rows, settings)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = CrossEncoderTrainingArguments(
-            output_dir=scratch,
-            num_train_epochs=settings.epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
+            **common_arguments(scratch, settings),
             learning_rate_mapping={r"\.(importance|level)$": HEAD_RATE * settings.learning_rate},
-            warmup_steps=0.1,
-            seed=settings.seed,
-            data_seed=settings.seed,
-            bf16=settings.bf16,
-            use_cpu=not torch.cuda.is_available(),
-            save_strategy="no",
-            eval_strategy="no",
-            logging_strategy="no",
-            report_to="none",
             disable_tqdm=bool(callbacks),
-            dataloader_num_workers=0,
-            dataloader_pin_memory=False,
         )
         trainer = CrossEncoderTrainer(
             model=model,

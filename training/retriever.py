@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from accelerate import PartialState
 from datasets import Dataset
 from sentence_transformers import (
@@ -17,6 +16,7 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
+from training.arguments import common_arguments
 from training.batches import distinct_batches
 
 Key = tuple[str, str | int]
@@ -64,23 +64,9 @@ def train_retriever(
         columns[f"negative_{i}"] = [p.negatives[i] for p in pairs]
     with tempfile.TemporaryDirectory() as scratch:
         arguments = SentenceTransformerTrainingArguments(
-            output_dir=scratch,
-            num_train_epochs=settings.epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            warmup_steps=0.1,
-            seed=settings.seed,
-            data_seed=settings.seed,
-            bf16=settings.bf16,
-            use_cpu=not torch.cuda.is_available(),
-            batch_sampler=distinct_batches([p.keys for p in pairs]),
-            save_strategy="no",
-            eval_strategy="no",
-            logging_strategy="no",
-            report_to="none",
+            **common_arguments(scratch, settings),
+            batch_sampler=distinct_batches([pair.keys for pair in pairs]),
             disable_tqdm=bool(callbacks),
-            dataloader_num_workers=0,
-            dataloader_pin_memory=False,
         )
         trainer = SentenceTransformerTrainer(
             model=model,

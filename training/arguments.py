@@ -1,0 +1,46 @@
+"""Trainer arguments: what fine-tuning the retriever and the cross-encoder have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+
+class Tuning(Protocol):
+    """The settings that both models have."""
+
+    @property
+    def epochs(self) -> float: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def bf16(self) -> bool: ...
+
+
+def common_arguments(scratch: str, settings: Tuning) -> dict[str, Any]:
+    """Keyword arguments of a trainer that warms up over a tenth of its steps and writes nothing but its progress bar.
+
+    `scratch` is the folder that every trainer wants and this one does not use.
+    """
+    return {
+        "output_dir": scratch,
+        "num_train_epochs": settings.epochs,
+        "per_device_train_batch_size": settings.batch_size,
+        "learning_rate": settings.learning_rate,
+        "warmup_steps": 0.1,
+        "seed": settings.seed,
+        "data_seed": settings.seed,
+        "bf16": settings.bf16,
+        "use_cpu": not torch.cuda.is_available(),
+        "save_strategy": "no",
+        "eval_strategy": "no",
+        "logging_strategy": "no",
+        "report_to": "none",
+        "dataloader_num_workers": 0,
+        "dataloader_pin_memory": False,
+    }
