@@ -1,6 +1,6 @@
 """Latency of `select`, one thread, no cache: per stage, for catalogs of 1,000 and 10,000 tools, beside MiniLM in torch.
 
-    python -m benchmarks.latency --run runs/demo
+    python -m benchmarks.latency --run runs/demo [--cross-encoder]
 
 A larger catalog is the given one with its cards renamed and repeated, so that texts keep their length and variety. Each
 round times every configuration once on the same query, so that the ratios hold when the machine's speed drifts.
@@ -21,7 +21,7 @@ from sentence_transformers import SentenceTransformer
 
 from data.catalog import Catalog
 from data.jsonl import load_catalog, load_queries
-from serving.bundle import load_bundle
+from serving.bundle import Bundle, load_bundle
 from serving.policy import DEFAULT_POLICY
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -35,9 +35,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time a selection, stage by stage.")
     parser.add_argument("--run", type=Path, required=True, help="what `toolcrib demo` wrote")
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--cross-encoder", action="store_true", help="time it even where it does not serve")
     given = parser.parse_args()
     torch.set_num_threads(1)
     catalog, bundle = load_catalog(given.run / "catalog.jsonl"), load_bundle(given.run / "bundle")
+    if given.cross_encoder:
+        bundle = Bundle(bundle.path, bundle.manifest.model_copy(update={"reranker": "cross_encoder"}))
     texts = [query.text for query in load_queries(given.run / "queries.jsonl")][: given.rounds]
     settings = SelectorSettings(allow_foreign_catalog=True)
     selectors = {size: Selector(bundle, resized(catalog, size), DEFAULT_POLICY, settings) for size in SIZES}
@@ -60,7 +63,8 @@ def main() -> None:
         if measured:
             whole.setdefault("MiniLM in torch, one query", []).append((time.perf_counter() - started) * 1000)
 
-    print(f"reranker: {bundle.manifest.reranker}; {len(texts)} queries, one thread, ms (p50 / p95)")
+    depth = f", {bundle.manifest.rerank_depth} deep" if given.cross_encoder else ""
+    print(f"reranker: {bundle.manifest.reranker}{depth}; {len(texts)} queries, one thread, ms (p50 / p95)")
     for size in SIZES:
         print(f"{size:,} tools")
         for stage, ms in stages[size].items():
