@@ -1,10 +1,11 @@
-"""Trainer arguments: what fine-tuning the retriever and the cross-encoder have in common."""
+"""Trainer arguments: what fine-tuning the retriever and the cross-encoder have in common, on one process or more."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
 import torch
+from accelerate import PartialState
 
 
 class Tuning(Protocol):
@@ -20,6 +21,14 @@ class Tuning(Protocol):
     def seed(self) -> int: ...
     @property
     def bf16(self) -> bool: ...
+
+
+def processes() -> PartialState:
+    """This process among those that `accelerate launch` started: its number, and how many there are.
+
+    Without an accelerator the processes must be told that they work on the CPU, or each believes to be alone.
+    """
+    return PartialState(cpu=not torch.cuda.is_available())
 
 
 def common_arguments(scratch: str, settings: Tuning) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
 
 from data.catalog import Catalog
 from data.errors import InputError
@@ -23,6 +22,7 @@ from serving.bundle import Manifest, check_target, publish, seal
 from serving.index import save_cards
 from serving.selector import Selector
 from training import recipe as recipes
+from training.arguments import processes
 from training.decisions import gather_decisions, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
@@ -65,7 +65,7 @@ def train(
             f"the catalog has {len(catalog)} tool(s); there is nothing to choose between",
             hint="train on a catalog of two tools or more; a single tool needs no model",
         )
-    first = PartialState().is_main_process
+    first = processes().is_main_process
     tracked = track(tracking_root, name=out.name) if first else nullcontext(SilentRun())
     with _staging(out) as folder, _scratch() as scratch, tracked as run:
         run.parameters(recipe.model_dump(mode="json", exclude={"mining": {"equivalents"}}))

@@ -91,7 +91,7 @@ class ExportPart(_Part):
 
 
 class Recipe(_Part):
-    """One training. `reranker: auto` serves the reranker that helps most on validation requests, or none.
+    """One training. `reranker: auto` serves the reranker that surely helps on validation requests, or none.
 
     `usage_half_life_days` is the age at which a past outcome counts half (only where traces have times).
     """

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelerate import PartialState
 from datasets import Dataset
 from sentence_transformers import (
     SentenceTransformer,
@@ -16,7 +15,7 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from training.arguments import common_arguments
+from training.arguments import common_arguments, processes
 from training.batches import distinct_batches
 
 Key = tuple[str, str | int]
@@ -77,7 +76,7 @@ def train_retriever(
                 scale=settings.scale,
                 directions=("query_to_doc", "doc_to_query"),
                 partition_mode="per_direction",
-                gather_across_devices=PartialState().num_processes > 1,
+                gather_across_devices=processes().num_processes > 1,
             ),
             callbacks=list(callbacks),
         )

@@ -10,6 +10,7 @@ from workshop import write_json
 
 from data.context import Caller
 from data.errors import InputError
+from serving.bundle import load_bundle
 from toolcrib.inputs import read_bundle, read_caller, read_slice, read_subgoal
 
 
@@ -61,8 +62,10 @@ def test_a_missing_caller_file_is_named(tmp_path: Path) -> None:
         read_caller(tmp_path / "nobody.json")
 
 
-def test_the_word_none_is_no_bundle_and_anything_else_a_folder(tmp_path: Path) -> None:
-    assert read_bundle("none") is None
+def test_the_word_none_is_the_untrained_base_model_and_anything_else_a_folder(tmp_path: Path) -> None:
+    base = read_bundle("none")
+    assert base is not None, "the base weights are part of the training extra, which the tests run with"
+    assert not load_bundle(base).usage.tools, "it has no past"
     assert read_bundle(str(tmp_path)) == tmp_path
     with pytest.raises(InputError, match="no bundle folder"):
         read_bundle(str(tmp_path / "missing"))

@@ -59,7 +59,7 @@ def assert_felt_alike(one: Slice, other: Slice) -> None:
 
 def _told(found: Slice) -> tuple[dict[str, Any], list[float]]:
     public = found.public().model_dump(exclude={"slice_id", "bundle_version", "catalog_version", "caller_key"})
-    figures = [public["abstention"].pop("best"), *(entry.pop("relevance") for entry in public["menu"])]
+    figures = [public["abstention"].pop("fit"), *(entry.pop("relevance") for entry in public["menu"])]
     return public, [-1.0 if figure is None else figure for figure in figures]
 
 
