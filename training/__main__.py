@@ -1,6 +1,6 @@
 """`python -m training`, or `accelerate launch -m training` on several devices: one training from the command line.
 
-Every process mines the same rows and takes its share of the fine-tuning batches; the first one exports and writes.
+Every process mines the same rows and takes its share of the retriever's batches; the first one does the rest.
 """
 
 from __future__ import annotations

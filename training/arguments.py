@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Protocol
 
 import torch
 from accelerate import PartialState
+from accelerate.state import AcceleratorState
 
 
 class Tuning(Protocol):
@@ -29,6 +31,19 @@ def processes() -> PartialState:
     Without an accelerator the processes must be told that they work on the CPU, or each believes to be alone.
     """
     return PartialState(cpu=not torch.cuda.is_available())
+
+
+def go_on_alone() -> bool:
+    """End the shared part of a training: True for the first process, which goes on by itself, False for the others."""
+    state = processes()
+    first = bool(state.is_main_process)
+    if state.num_processes > 1:
+        state.wait_for_everyone()
+        torch.distributed.destroy_process_group()
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+            os.environ.pop(name, None)
+        AcceleratorState._reset_state(reset_partial_state=True)
+    return first
 
 
 def common_arguments(scratch: str, settings: Tuning) -> dict[str, Any]:

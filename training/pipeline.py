@@ -22,12 +22,12 @@ from serving.bundle import Manifest, check_target, publish, seal
 from serving.index import save_cards
 from serving.selector import Selector
 from training import recipe as recipes
-from training.arguments import processes
+from training.arguments import go_on_alone, processes
 from training.decisions import gather_decisions, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
 from training.rerankers import learn_cross_encoder, learn_interaction
-from training.stages import learn_retriever, remember_usage
+from training.stages import learn_retriever, remember_usage, tune_retriever
 from training.tracking import DEFAULT_ROOT, Run, SilentRun, file_digest, track
 from training.workshop import Workshop
 
@@ -52,8 +52,8 @@ def train(
 ) -> TrainResult:
     """Train on `traces` for `catalog` and write the bundle to `out`, all or nothing.
 
-    Under `accelerate launch` every process does the same work in a folder of its own, gradients are shared, and the
-    first process alone tracks and publishes.
+    Under `accelerate launch` the processes share the retriever's fine-tuning, which is most of the work; the first one
+    alone tracks, trains what is small, and publishes.
 
     Raises RecipeError, InputError, BundleError or TrackingError before anything slow starts. An interrupt leaves
     nothing behind.
@@ -84,7 +84,10 @@ def train(
             )
         shop = Workshop(catalog, recipe, folder, scratch, decisions, same_names(catalog))
         with run.stage("retriever") as stage:
-            learn_retriever(shop, stage)
+            model = tune_retriever(shop)
+            if not go_on_alone():
+                return TrainResult(out, {}, None)
+            learn_retriever(shop, model, stage)
         with run.stage("cross_encoder") as stage:
             learn_cross_encoder(shop, stage)
         with run.stage("usage") as stage:
@@ -97,12 +100,11 @@ def train(
         manifest = _sealed(shop, run)
         shop.figures["validation"] |= _latency(shop)
         manifest = _sealed(shop, run)
-        if first:
-            publish(folder, out)
+        publish(folder, out)
         run.metrics(shop.figures["validation"])
         run.register(out, manifest.version, shop.figures["validation"])
         log.info("bundle %s written to %s", manifest.version, out)
-        return TrainResult(out, shop.figures, run.run_id or None)
+        return TrainResult(out, shop.figures, run.run_id)
 
 
 def _sealed(shop: Workshop, run: Run) -> Manifest:

@@ -34,8 +34,8 @@ SAMPLED_REQUESTS = 300
 SAMPLED_CARDS = 1000
 
 
-def learn_retriever(shop: Workshop, run: Run) -> None:
-    """Fine-tune the bi-encoder, export it, choose the graph that serves, embed cards and requests with that graph."""
+def tune_retriever(shop: Workshop) -> SentenceTransformer:
+    """The base model, fine-tuned on the requests of the training side; the part that several processes share."""
     part = shop.recipe.retriever
     model = _load_base(shop.recipe.base_model)
     pairs = _pairs(shop, model)
@@ -52,6 +52,13 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
             bf16=shop.recipe.bf16,
         )
         train_retriever(model, pairs, settings)
+    shop.figures["retriever"] = {"pairs": len(pairs)}
+    return model
+
+
+def learn_retriever(shop: Workshop, model: SentenceTransformer, run: Run) -> None:
+    """Export the tuned bi-encoder, choose the graph that serves, embed cards and requests with that graph."""
+    part = shop.recipe.retriever
     checkpoint = (shop.folder if shop.recipe.keep_checkpoint else shop.scratch) / CHECKPOINT
     model.save(str(checkpoint))
     figures = export_encoder(
@@ -63,7 +70,7 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     shop.vectors = _embed_goals(shop, shop.encoder)
     card_vectors = shop.encoder.encode(shop.card_texts, part.max_card_tokens, workers=workers()).vectors
     shop.index = index_of(shop.catalog, card_vectors, None)
-    shop.figures["retriever"] = {"pairs": len(pairs), **figures}
+    shop.figures["retriever"] |= figures
     run.metrics(shop.figures["retriever"])
     run.tags({"served_graph": shop.retriever_graph})
 
