@@ -191,7 +191,7 @@ def test_a_training_that_ends_early_leaves_no_bundle_and_no_folder(
     train_on: Train, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: BaseException
 ) -> None:
     for name in ("learn_retriever", "learn_cross_encoder", "remember_usage", "learn_interaction", "learn_heads"):
-        monkeypatch.setattr(pipeline, name, lambda shop, run: (shop.folder / "part.onnx").write_bytes(b"half"))
+        monkeypatch.setattr(pipeline, name, lambda shop, *_: (shop.folder / "part.onnx").write_bytes(b"half"))
     monkeypatch.setattr(pipeline, stage, fails_with(error))
     with pytest.raises(type(error)):
         train_on(tiny.traces())
