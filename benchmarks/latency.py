@@ -85,7 +85,7 @@ def resized(catalog: Catalog, size: int) -> Catalog:
     for number in range(size):
         card = catalog.cards[number % len(catalog)]
         turn = number // len(catalog)
-        suffix = f"_v{turn}" if turn else ""
+        suffix = f"_copy{turn}" if turn else ""
         cards.append(card.model_copy(update={"tool_id": card.tool_id + suffix, "name": card.name + suffix}))
     return Catalog(cards)
 
