@@ -97,7 +97,7 @@ def train(
         with run.stage("heads") as stage:
             learn_heads(shop, stage)
 
-        manifest = _sealed(shop, run)
+        _sealed(shop, run)
         shop.figures["validation"] |= _latency(shop)
         manifest = _sealed(shop, run)
         publish(folder, out)

@@ -117,11 +117,3 @@ def no_positive(rows: dict[str, Any], options: MiningOptions, source: str) -> In
         hint = "log more: at least some calls that succeed"
     problem = f"no call that served a goal among {rows['rows']} rows"
     return InputError(f"{problem}: {', '.join(held + dropped)}" if held else problem, source=source, hint=hint)
-
-
-def _count(table: Any) -> int:
-    return int(table.count().to_pyarrow().as_py())
-
-
-def _positive(counts: dict[str, int]) -> dict[str, int]:
-    return {what: count for what, count in counts.items() if count}
