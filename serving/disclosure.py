@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from data.card_text import shorten
 from data.cards import Risk, ToolCard
 from data.invisible import invisible_characters
-from serving.wire_names import wire_name
+from data.wire_names import wire_name
 
 Level = Literal["discovery", "selection", "invocation"]
 Format = Literal["text", "mcp", "openai", "anthropic"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.wire_names import wire_name, wire_names
+from data.wire_names import wire_name, wire_names
 
 ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
