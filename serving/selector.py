@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from data.words import split_identifier
 from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
 from serving.cross_encoder import CrossEncoderReranker, corrected
 from serving.disclosure import approximate_tokens, token_count
+from serving.embedding_cache import EmbeddingCache, EmbeddingKey
 from serving.encoder import Encoded, Encoder
 from serving.evidence import Evidence, evidence, gather, reading_order, same_domain, signals
 from serving.explore import Exploration, eligible_tools
@@ -42,8 +45,27 @@ from serving.tiebreak import tiebreak
 UNTRAINED = "none"
 
 
+class Versions(NamedTuple):
+    """What a selector decides by, each as a hash of its content; `settings` as their JSON."""
+
+    catalog: str
+    bundle: str
+    policy: str
+    settings: str
+
+
+class _Unavailable(NamedTuple):
+    """The tools that are down, and the hash of their names."""
+
+    ids: frozenset[str]
+    key: str
+
+
 class Selector:
-    """Chooses menus from one catalog with one bundle. Threads may share it."""
+    """Chooses menus from one catalog with one bundle. Threads may share it.
+
+    `embeddings` may be shared with other selectors, whatever their bundle.
+    """
 
     def __init__(
         self,
@@ -51,9 +73,13 @@ class Selector:
         catalog: Catalog,
         policy: RiskPolicy = DEFAULT_POLICY,
         settings: SelectorSettings | None = None,
+        embeddings: EmbeddingCache | None = None,
     ) -> None:
         self.bundle, self.catalog, self.policy = bundle, catalog, policy
         self.settings = settings or SelectorSettings()
+        bundle_version = bundle.version if bundle is not None else UNTRAINED
+        self.versions = Versions(catalog.version, bundle_version, policy.version, self.settings.model_dump_json())
+        self._embeddings = embeddings
         self.encoder: Encoder | None = None
         self._weights: InteractionWeights | None = None
         if bundle is not None:
@@ -62,7 +88,7 @@ class Selector:
         self._head = self._optional_head(RELEVANCE)
         self._fit = self._optional_head(ABSTENTION)
         self._cross = self._cross_encoder()
-        self._unavailable: frozenset[str] = frozenset()
+        self._down = _unavailable(())
         self.memory = lru_cache(maxsize=64)(self._memory_of)
         self._tokens = self._token_costs()
         self._core = [row for row, card in enumerate(catalog.cards) if card.core]
@@ -77,6 +103,7 @@ class Selector:
         *,
         policy: RiskPolicy | None = None,
         settings: SelectorSettings | None = None,
+        embeddings: EmbeddingCache | None = None,
     ) -> Selector:
         """Load a bundle folder for `catalog`; None = no trained model, ranking by BM25 alone.
 
@@ -84,11 +111,26 @@ class Selector:
         shares no tool with the bundle's past.
         """
         found = load_bundle(bundle) if bundle is not None else None
-        return cls(found, catalog, policy or DEFAULT_POLICY, settings)
+        return cls(found, catalog, policy or DEFAULT_POLICY, settings, embeddings)
 
-    def set_unavailable(self, tool_ids: frozenset[str]) -> None:
-        """Tools that are down: masked from the next request on."""
-        self._unavailable = tool_ids
+    def with_policy(self, policy: RiskPolicy) -> Selector:
+        """A selector that differs in its policy alone and shares all that was loaded; this one stays as it is."""
+        other = copy.copy(self)
+        other.policy, other.versions = policy, self.versions._replace(policy=policy.version)
+        return other
+
+    @property
+    def unavailable(self) -> frozenset[str]:
+        """The tools that are down."""
+        return self._down.ids
+
+    def set_unavailable(self, tool_ids: Iterable[str]) -> None:
+        """Tools that are down: masked from the next request on. Replaces the set that was."""
+        self._down = _unavailable(tool_ids)
+
+    def caller_key(self, caller: Caller) -> str:
+        """Names all that a decision takes from who asks, and from which tools are down at this moment."""
+        return _caller_key(caller, self._down)
 
     def select(self, subgoal: Subgoal | str, caller: Caller | None = None, *, request_id: str = "") -> Slice:
         """Decide which tools to show for one subgoal.
@@ -99,12 +141,12 @@ class Selector:
         goal = _subgoal(subgoal)
         who = caller or Caller()
         request_id = request_id or uuid.uuid4().hex
-        run = _Run()
+        run, down = _Run(), self._down  # read once: a decision is about one moment
 
         with run.stage("query"):
             query = resolve_query(goal, who.recent)
         with run.stage("mask"):
-            mask = self.index.mask.apply(who, self._unavailable)
+            mask = self.index.mask.apply(who, down.ids)
             run.note("mask", int(mask.allowed.sum()), mask.dropped)
         with run.stage("filter"):
             wanted = request_filter(self.index.risk, goal)
@@ -131,10 +173,10 @@ class Selector:
             entries = tuple(self._with_verdict(entry, who, goal) for entry in menu.entries)
         return Slice(
             request_id=request_id,
-            catalog_version=self.catalog.version,
-            bundle_version=self.bundle.version if self.bundle else UNTRAINED,
-            policy_version=self.policy.version,
-            caller_key=content_hash([who.model_dump_json(), *sorted(self._unavailable)])[:16],
+            catalog_version=self.versions.catalog,
+            bundle_version=self.versions.bundle,
+            policy_version=self.versions.policy,
+            caller_key=_caller_key(who, down),
             subgoal=goal,
             query=query,
             menu=entries,
@@ -159,12 +201,19 @@ class Selector:
     def _encode(self, query: str, run: _Run) -> Encoded | None:
         if self.encoder is None or self.bundle is None:
             return None
-        try:
-            limit = self.bundle.manifest.max_query_tokens
-            encoded = self.encoder.encode([query], limit, states=self._weights is not None)
+        encoder, limit, states = self.encoder, self.bundle.manifest.max_query_tokens, self._weights is not None
+
+        def encode() -> Encoded:
+            encoded = encoder.encode([query], limit, states=states)
             if not np.isfinite(encoded.vectors).all():
                 raise ValueError("its vector is not finite")
             return encoded
+
+        try:
+            if self._embeddings is None:
+                return encode()
+            key = EmbeddingKey(query, self.versions.bundle, limit, states, self.settings.threads)
+            return self._embeddings.get(key, encode)
         except Exception as error:  # a model that fails must cost order, never the answer
             run.degrade("encode", f"the encoder failed ({error}); lexical search alone")
             return None
@@ -207,7 +256,7 @@ class Selector:
         deadline = time.perf_counter() + self.settings.rerank_budget_ms / 1000
         logits, reached = cross.scores(query, texts, deadline=deadline)
         if reached < len(read):
-            run.degrade("rerank", f"the time budget ended after {reached} of {len(read)} candidates")
+            run.degrade("rerank", f"the time budget ended after {reached} of {len(read)} candidates", "late")
         return corrected(seen.cosine, logits, read)
 
     def _judge(
@@ -216,8 +265,10 @@ class Selector:
         """The candidates, best first, with their relevance (NaN without a trained head), and whether anything fits."""
         if self._head is None or found.cosine is None:
             if self.bundle is not None:
-                what = "no vectors for this query" if self._head is not None else "the bundle has no relevance head"
-                run.degrade("relevance", f"{what}; the fused order stands")
+                if self._head is None:
+                    run.degrade("relevance", "the bundle has no relevance head; the fused order stands", "standing")
+                else:
+                    run.degrade("relevance", "no vectors for this query; the fused order stands")
             return rows, np.full(len(rows), np.nan), Abstention()
         try:
             relevant = relevance(self._head, seen)
@@ -287,7 +338,7 @@ class Selector:
         left_out = menu.left_out if stands else {catalog.ids[row]: "abstained" for row in rows.tolist()}
         for tool_id, limit in menu.left_out.items():
             if catalog[tool_id].core:
-                run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})")
+                run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})", "standing")
         run.note("menu", len(menu.entries), left_out)
         return menu
 
@@ -358,8 +409,8 @@ class _Run:
     ) -> None:
         self.record.append(StageRecord(stage=stage, kept=kept, dropped=dict(dropped or {}), scores=dict(scores or {})))
 
-    def degrade(self, stage: str, what: str) -> None:
-        self.degradations.append(Degradation(stage=stage, what=what))
+    def degrade(self, stage: str, what: str, kind: Literal["failed", "late", "standing"] = "failed") -> None:
+        self.degradations.append(Degradation(stage=stage, what=what, kind=kind))
 
 
 def _subgoal(given: Subgoal | str) -> Subgoal:
@@ -370,3 +421,12 @@ def _subgoal(given: Subgoal | str) -> Subgoal:
     except ValueError as error:
         problem = "is too long" if len(given) > MAX_GOAL_CHARACTERS else "is no text that can be encoded"
         raise InputError(problem, field="goal", hint="give one step, not a transcript") from error
+
+
+def _unavailable(tool_ids: Iterable[str]) -> _Unavailable:
+    ids = frozenset(tool_ids)
+    return _Unavailable(ids, content_hash(sorted(ids)))
+
+
+def _caller_key(caller: Caller, down: _Unavailable) -> str:
+    return content_hash([caller.model_dump_json(), down.key])[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -43,19 +44,32 @@ class Abstention(Frozen):
 
 
 class StageRecord(Frozen):
-    """What one stage did: how many tools it left, and which it dropped by which rule. Operators only."""
+    """What one stage did: how many tools it left, and which it dropped by which rule. Operators only.
+
+    Slices share records: `dropped` and `scores` are for reading.
+    """
 
     stage: str
     kept: int
     dropped: dict[str, str] = Field(default_factory=dict)
     scores: dict[str, float] = Field(default_factory=dict)
 
+    @cached_property
+    def digest(self) -> str:
+        """The hash of this record's JSON, made once: a caller's mask may have dropped ten thousand tools."""
+        return content_hash([self.model_dump_json()])
+
 
 class Degradation(Frozen):
-    """Something that did not run as configured, and what stood in for it."""
+    """Something that did not run as configured, and what stood in for it.
+
+    `kind`: a model `failed`; the answer was `late` and its time budget ended; or it is `standing`, a property of what
+    is loaded and configured, which every such request meets.
+    """
 
     stage: str
     what: str
+    kind: Literal["failed", "late", "standing"] = "failed"
 
 
 class Slice(Frozen):
@@ -80,10 +94,20 @@ class Slice(Frozen):
         """The slice as JSON without its timings: equal decisions give equal text."""
         return self.model_dump_json(exclude={"timings_ms", "slice_id"})
 
+    def digest(self) -> str:
+        """The hash of all that does not follow from the request id: equal for equal decisions on different requests."""
+        rest = self.model_dump_json(exclude={"timings_ms", "slice_id", "request_id", "record"})
+        return content_hash([rest, *(stage.digest for stage in self.record)])
+
     def sealed(self) -> Slice:
-        """This slice with its id: the first 16 hexadecimal digits of the hash of its canonical text."""
-        return self.model_copy(update={"slice_id": content_hash([self.canonical()])[:16]})
+        """This slice with its id, which follows from its request id and its digest."""
+        return self.model_copy(update={"slice_id": slice_id(self.request_id, self.digest())})
 
     def public(self) -> Slice:
         """What the caller may see: no stage record, so nothing about tools that were withheld, and no timings."""
         return self.model_copy(update={"record": (), "timings_ms": {}})
+
+
+def slice_id(request_id: str, digest: str) -> str:
+    """The first 16 hexadecimal digits of the hash over a request id and the digest of its decision."""
+    return content_hash([request_id, digest])[:16]
