@@ -1,4 +1,7 @@
-"""Tiebreak: among tools that are equally relevant within a margin, the cheaper, then the faster, then the older row.
+"""Tiebreak: among tools that are about equally relevant, the cheaper, then the faster; without such figures the better.
+
+Where neither figure tells two tools apart, relevance still does, and the registry's order only between equals: most
+candidates have a small relevance, so most lie within one margin, and rows in their place would undo the ranking.
 
 Cost and latency decide inside a group only. A group is everything within `margin` of its *leader*, the most relevant
 tool that is left, and never grows by chaining (a within margin of b, b of c). So nobody can stand above a tool that is
@@ -50,7 +53,7 @@ def tiebreak(
         within = scores[rest[0]] - scores[rest] <= margin
         within[0] = True  # infinite relevance: inf - inf is NaN, and a leader is always of its own group
         group = rest[: int(np.count_nonzero(within))]
-        order.append(group[np.lexsort((rows[group], speed[group], price[group]))])
+        order.append(group[np.lexsort((rows[group], -scores[group], speed[group], price[group]))])
         start += len(group)
     return np.concatenate(order).astype(np.int64) if order else np.empty(0, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""The tiebreak by example: cheaper, then faster, then registry order, and only inside the margin."""
+"""The tiebreak by example: cheaper, then faster, then more relevant, then registry order; only inside the margin."""
 
 from __future__ import annotations
 
@@ -41,8 +41,16 @@ def test_at_equal_cost_the_faster_tool_comes_first() -> None:
     assert order([0.90, 0.87], cost=[1.0, 1.0], p50=[300.0, 20.0]) == [1, 0]
 
 
-def test_at_equal_cost_and_speed_the_registry_decides() -> None:
-    assert order([0.87, 0.90, 0.88], cost=[1.0] * 3, p50=[5.0] * 3, row=[7, 3, 5]) == [1, 2, 0]
+def test_at_equal_cost_and_speed_the_more_relevant_tool_comes_first() -> None:
+    assert order([0.87, 0.90, 0.88], cost=[1.0] * 3, p50=[5.0] * 3, row=[3, 7, 5]) == [1, 2, 0]
+
+
+def test_without_cost_and_latency_the_tail_of_small_relevances_keeps_its_order() -> None:
+    assert order([0.001, 0.004, 0.9, 0.015], margin=0.02) == [2, 3, 1, 0]
+
+
+def test_between_equals_the_registry_decides() -> None:
+    assert order([0.9, 0.9, 0.9], cost=[1.0] * 3, p50=[5.0] * 3, row=[7, 3, 5]) == [1, 2, 0]
 
 
 def test_an_unknown_cost_comes_after_a_known_one_and_is_not_free() -> None:
