@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from data.cards import Names, ToolCard
 from data.context import Caller
+from serving.slice import StageRecord
 
 RULES = ("tenant", "scopes", "connections", "env", "region", "flags", "workflow", "cost_ceiling", "health")
 """The rules in the order in which they are asked; a dropped tool is recorded under the first that drops it."""
@@ -55,6 +56,11 @@ class MaskResult:
     def dropped(self) -> dict[str, str]:
         """Tool id -> name of the first rule that dropped it, in catalog order. Operators only. The caller's to keep."""
         return dict(self._dropped)
+
+    @cached_property
+    def record(self) -> StageRecord:
+        """What this stage did, made once for all decisions on the same mask, which share it. Operators only."""
+        return StageRecord(stage="mask", kept=int(self.allowed.sum()), dropped=self._dropped)
 
 
 class _AllOf:

@@ -37,7 +37,7 @@ from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
 from serving.query import resolve_query
 from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
 from serving.request_filter import RULES as REQUEST_RULES
-from serving.request_filter import RequestFilterResult, request_filter
+from serving.request_filter import request_filter
 from serving.settings import SelectorSettings
 from serving.slice import Abstention, Degradation, MenuEntry, Slice, StageRecord
 from serving.tiebreak import tiebreak
@@ -90,6 +90,7 @@ class Selector:
         self._cross = self._cross_encoder()
         self._down = _unavailable(())
         self.memory = lru_cache(maxsize=64)(self._memory_of)
+        self._filtered = lru_cache(maxsize=64)(self._filter_record)
         self._tokens = self._token_costs()
         self._core = [row for row, card in enumerate(catalog.cards) if card.core]
         if bundle is not None and not self.settings.allow_foreign_catalog:
@@ -147,11 +148,11 @@ class Selector:
             query = resolve_query(goal, who.recent)
         with run.stage("mask"):
             mask = self.index.mask.apply(who, down.ids)
-            run.note("mask", int(mask.allowed.sum()), mask.dropped)
+            run.record.append(mask.record)
         with run.stage("filter"):
             wanted = request_filter(self.index.risk, goal)
             permitted = mask.allowed & wanted.keep
-            run.note("filter", int(permitted.sum()), self._filtered(mask, wanted))
+            run.record.append(self._filtered(mask, wanted.rule.tobytes()))
         with run.stage("encode"):
             encoded = self._encode(query, run)
         with run.stage("retrieve"):
@@ -193,10 +194,12 @@ class Selector:
 
     # The stages
 
-    def _filtered(self, mask: MaskResult, wanted: RequestFilterResult) -> dict[str, str]:
-        """What the request filter dropped of that which the mask let through."""
-        ids = self.index.catalog.ids
-        return {ids[row]: REQUEST_RULES[wanted.rule[row]] for row in np.flatnonzero(mask.allowed & ~wanted.keep)}
+    def _filter_record(self, mask: MaskResult, rule: bytes) -> StageRecord:
+        """What the request filter dropped of that which the mask let through; `rule` (n,) int8, as bytes."""
+        ids, dropped_by = self.index.catalog.ids, np.frombuffer(rule, np.int8)
+        gone = mask.allowed & (dropped_by >= 0)
+        dropped = {ids[row]: REQUEST_RULES[dropped_by[row]] for row in np.flatnonzero(gone).tolist()}
+        return StageRecord(stage="filter", kept=int((mask.allowed & ~gone).sum()), dropped=dropped)
 
     def _encode(self, query: str, run: _Run) -> Encoded | None:
         if self.encoder is None or self.bundle is None:
