@@ -133,13 +133,23 @@ class Selector:
         """Names all that a decision takes from who asks, and from which tools are down at this moment."""
         return _caller_key(caller, self._down)
 
-    def select(self, subgoal: Subgoal | str, caller: Caller | None = None, *, request_id: str = "") -> Slice:
+    def select(
+        self,
+        subgoal: Subgoal | str,
+        caller: Caller | None = None,
+        *,
+        request_id: str = "",
+        max_tools: int | None = None,
+        token_budget: int | None = None,
+    ) -> Slice:
         """Decide which tools to show for one subgoal.
 
-        The same versions, caller, subgoal and `request_id` give the same slice; without a request id, one is drawn.
-        Raises InputError for a goal that is empty or too long.
+        `max_tools` and `token_budget` narrow the limits of the settings, and never widen them. The same versions,
+        arguments and `request_id` give the same slice; without a request id, one is drawn. Raises InputError for a goal
+        that is empty or too long and for a limit that is none.
         """
-        goal = _subgoal(subgoal)
+        limits = _narrowed(self.settings, max_tools, token_budget)
+        goal = as_subgoal(subgoal)
         who = caller or Caller()
         request_id = request_id or uuid.uuid4().hex
         run, down = _Run(), self._down  # read once: a decision is about one moment
@@ -169,7 +179,7 @@ class Selector:
             order = self._order(rows, relevant)
             rows, relevant = rows[order], relevant[order]
         with run.stage("menu"):
-            menu = self._menu(rows, relevant, stance, mask.allowed, permitted, who, memory, request_id, run)
+            menu = self._menu(rows, relevant, stance, mask.allowed, permitted, who, memory, limits, request_id, run)
         with run.stage("policy"):
             entries = tuple(self._with_verdict(entry, who, goal) for entry in menu.entries)
         return Slice(
@@ -313,6 +323,7 @@ class Selector:
         permitted: NDArray[np.bool_],
         who: Caller,
         memory: UsageMemory | None,
+        limits: MenuLimits,
         request_id: str,
         run: _Run,
     ) -> Menu:
@@ -335,7 +346,7 @@ class Selector:
             used=[catalog.row[tool] for tool in who.used_tools if tool in catalog.row],
             ranked=rows.tolist() if stands else [],
             relevance=relevant.tolist() if stands else [],
-            limits=MenuLimits(settings.token_budget, settings.max_tools),
+            limits=limits,
             exploration=Exploration(request_id, settings.explore_rate, eligible) if stands else None,
         )
         left_out = menu.left_out if stands else {catalog.ids[row]: "abstained" for row in rows.tolist()}
@@ -416,7 +427,8 @@ class _Run:
         self.degradations.append(Degradation(stage=stage, what=what, kind=kind))
 
 
-def _subgoal(given: Subgoal | str) -> Subgoal:
+def as_subgoal(given: Subgoal | str) -> Subgoal:
+    """A text as a subgoal of which nothing more is known. InputError for one that is too long or no proper text."""
     if isinstance(given, Subgoal):
         return given
     try:
@@ -433,3 +445,11 @@ def _unavailable(tool_ids: Iterable[str]) -> _Unavailable:
 
 def _caller_key(caller: Caller, down: _Unavailable) -> str:
     return content_hash([caller.model_dump_json(), down.key])[:16]
+
+
+def _narrowed(settings: SelectorSettings, max_tools: int | None, token_budget: int | None) -> MenuLimits:
+    asked = MenuLimits(
+        settings.token_budget if token_budget is None else token_budget,
+        settings.max_tools if max_tools is None else max_tools,
+    )
+    return MenuLimits(min(asked.token_budget, settings.token_budget), min(asked.max_tools, settings.max_tools))

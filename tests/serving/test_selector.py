@@ -13,6 +13,7 @@ from data.cards import ToolCard
 from data.catalog import Catalog
 from data.context import MAX_GOAL_CHARACTERS, Caller, Recent, Subgoal
 from data.errors import BundleError, InputError
+from serving.policy import PolicyRule, RiskPolicy
 from serving.selector import Selector
 from serving.settings import SelectorSettings
 
@@ -129,3 +130,35 @@ def test_a_decision_writes_nothing_to_the_log(selector: Selector, caplog: pytest
     with caplog.at_level(logging.INFO):
         selector.select("send the email", CALLER, request_id="r")
     assert caplog.messages == []
+
+
+def test_a_request_may_narrow_the_limits_and_never_widen_them(trained: Trained) -> None:
+    how = SelectorSettings(max_tools=3, token_budget=300, explore_rate=0.0)
+    selector = Selector.load(trained.bundle, tiny.catalog(), settings=how)
+
+    def shown(**limits: int) -> list[str]:
+        return [entry.tool_id for entry in selector.select("send the email", CALLER, request_id="r", **limits).menu]
+
+    usual = shown()
+    assert len(usual) == 3
+    assert shown(max_tools=12, token_budget=6000) == usual
+    assert shown(max_tools=1) == [tiny.CORE]
+    cheapest = selector.token_cost(tiny.CORE)
+    assert shown(token_budget=cheapest) == [tiny.CORE]
+    assert shown(token_budget=0) == []
+
+
+@pytest.mark.parametrize("limits", [{"max_tools": 0}, {"max_tools": 13}, {"token_budget": -1}])
+def test_a_limit_that_is_none_is_refused(selector: Selector, limits: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=next(iter(limits))):
+        selector.select("send the email", CALLER, request_id="r", **limits)
+
+
+def test_another_policy_gives_other_verdicts_and_leaves_the_first_selector_as_it_was(selector: Selector) -> None:
+    nothing_goes = RiskPolicy(rules=(PolicyRule(name="closed", verdict="deny"),))
+    closed = selector.with_policy(nothing_goes)
+    ours, theirs = (one.select("send the email", CALLER, request_id="r") for one in (selector, closed))
+    assert {entry.verdict for entry in theirs.menu} == {"deny"}
+    assert "allow" in {entry.verdict for entry in ours.menu}
+    assert [entry.tool_id for entry in ours.menu] == [entry.tool_id for entry in theirs.menu]
+    assert (theirs.policy_version, ours.policy_version) == (nothing_goes.version, selector.policy.version)
