@@ -1,8 +1,8 @@
 """Slice cache: a decision that was made is not made again; a cached slice equals a recomputed one, byte for byte.
 
-The key holds, as values, everything that a decision depends on except the request id: catalog, bundle, policy, settings,
-the whole caller, the tools that are down, the subgoal and every other argument of `Selector.select`. So no change needs
-to be announced: a changed grant or card is another key, on every replica.
+The key holds, as values, everything that a decision depends on except the request id: catalog, bundle, policy,
+settings, the whole caller, the tools that are down, the subgoal and every other argument of `Selector.select`. So no
+change needs to be announced: a changed grant or card is another key, on every replica.
 
 The request id enters a decision twice. It is a field of the slice, which a hit replaces (and the slice's id with it,
 which follows from the request id and the decision's digest). And it seeds exploration: a request whose draw explores is
@@ -72,12 +72,11 @@ def slice_key(selector: Selector, subgoal: Subgoal | str, caller: Caller, **how:
     Keys are made of JSON, never of what an object prints as: two objects may print alike. Raises InputError for a goal
     that `select` refuses for its length or its characters.
     """
-    goal = as_subgoal(subgoal).model_dump_json()
+    goal, who = as_subgoal(subgoal).model_dump_json(), caller.model_dump_json()
     said = json.dumps(how, sort_keys=True, allow_nan=False) if how else ""
     caller_key = selector.caller_key(caller)
-    return SliceKey(
-        content_hash([*selector.versions, caller_key, goal, said]), caller_key, selector.settings.explore_rate
-    )
+    digest = content_hash([*selector.versions, caller_key, who, goal, said])  # a caller key is cut short: `who` is not
+    return SliceKey(digest, caller_key, selector.settings.explore_rate)
 
 
 class SliceCache:
