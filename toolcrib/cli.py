@@ -22,6 +22,7 @@ _EXTRA_OF = {
         *("mlflow", "matplotlib", "pyarrow", "ibis", "duckdb"),
     },
     "spark": {"pyspark"},
+    "mcp": {"mcp", "anyio", "httpx2"},
 }
 
 

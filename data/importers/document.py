@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from data.cards import ToolCard
-from data.catalog import Catalog
+from data.catalog import Catalog, card_json
 from data.errors import InputError
 from data.importers.report import ImportReport
+from data.importers.terms import Terms
 from data.plain import Place
+
+MAX_CARD_CHARACTERS = 262_144
+"""A definition longer than this is no description of a tool; it would fill a model's context many times over."""
+_SHOWN_PROBLEMS = 5
 
 
 @dataclass
@@ -29,7 +34,7 @@ class Gathering:
         self.ignored.update(key for key in definition if key not in known)
 
 
-Definitions = list[tuple[Mapping[str, Any], Place]]
+Definitions = list[tuple[Any, Place]]
 ToCard = Callable[[Mapping[str, Any], Place, Gathering], ToolCard | None]
 
 
@@ -55,37 +60,49 @@ def read_document(path: Path) -> Any:
 
 
 def definitions(tools: Any, place: Place) -> Definitions:
-    """The objects of a list, each with its place. Raises InputError for anything else."""
+    """The entries of a list, each with its place. Raises InputError for anything but a list."""
     if not isinstance(tools, list):
         raise place.error("expected a list of tools")
-    found: Definitions = []
-    for number, definition in enumerate(tools):
-        here = place._replace(prefix=f"{place.prefix}.{number}" if place.prefix else str(number))
-        if not isinstance(definition, dict):
-            raise here.error("expected an object that defines a tool")
-        found.append((definition, here))
-    return found
+    prefix = f"{place.prefix}." if place.prefix else ""
+    return [(definition, place._replace(prefix=f"{prefix}{number}")) for number, definition in enumerate(tools)]
 
 
 def gather(
-    found: Definitions, to_card: ToCard, path: Path, format: str, seen: Gathering
+    found: Definitions, to_card: ToCard, source: str, format: str, seen: Gathering, terms: Terms
 ) -> tuple[Catalog, ImportReport]:
     """A catalog of the definitions; `to_card` gives None for one that it has counted as skipped.
 
-    Raises InputError for a repeated tool and if no tool is left.
+    A repeated tool, an oversized one and whatever else `to_card` refuses is an InputError, or with
+    `terms.skip_bad` a count and, for the first few, a note. Raises InputError if no tool is left.
     """
     cards: dict[str, ToolCard] = {}
+    problems: list[InputError] = []
     for definition, place in found:
-        card = to_card(definition, place, seen)
-        if card is None:
-            continue
-        if card.tool_id in cards:
-            raise place.error(f"'{card.tool_id}' was defined already", "name", "a name may be given once; remove one")
-        cards[card.tool_id] = card
+        try:
+            if not isinstance(definition, dict):
+                raise place.error("expected an object that defines a tool")
+            card = to_card(definition, place, seen)
+            if card is None:
+                continue
+            check_size(card, place)
+            if card.tool_id in cards:
+                hint = "a name may be given once; remove one"
+                raise place.error(f"'{_cut(card.tool_id)}' was defined already", "name", hint)
+        except InputError as error:
+            if not terms.skip_bad:
+                raise
+            problems.append(error)
+        else:
+            cards[card.tool_id] = card
+    if problems:
+        seen.skipped["not usable"] += len(problems)
+        seen.notes += [str(problem) for problem in problems[:_SHOWN_PROBLEMS]]
     if not cards:
-        raise InputError("there is no tool to import", source=str(path), hint=f"is it a file in the {format} form?")
+        first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+        hint = f"is it in the {format} form?"
+        raise InputError(f"there is no tool to import{first}", source=source, hint=hint)
     report = ImportReport(
-        source=str(path),
+        source=source,
         format=format,
         read=len(found),
         imported=len(cards),
@@ -96,9 +113,23 @@ def gather(
     return Catalog(cards.values()), report
 
 
+def check_size(card: ToolCard, place: Place) -> None:
+    """Raise InputError, with the longest field's name, for a card of more than MAX_CARD_CHARACTERS."""
+    length = len(card_json(card))
+    if length > MAX_CARD_CHARACTERS:
+        sizes = {name: len(str(getattr(card, name))) for name in type(card).model_fields}
+        longest = max(sizes, key=sizes.__getitem__)
+        problem = f"the tool is {length:,} characters long, {sizes[longest]:,} of them here"
+        raise place.error(problem, longest, f"at most {MAX_CARD_CHARACTERS:,}; shorten it at its source")
+
+
 def text_of(definition: Mapping[str, Any], key: str, place: Place) -> str:
     """A text that must be there and not be blank."""
     value = definition.get(key)
     if not isinstance(value, str) or not value.strip():
         raise place.error("is missing" if value is None else "expected a text that is not blank", key)
     return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,4 +1,4 @@
-"""MCP: a saved answer to `tools/list` as a catalog, its hints believed only where the server is."""
+"""MCP: answers to `tools/list` as a catalog, their hints believed only where the server is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
 from data.importers.document import Definitions, Gathering, definitions, gather, read_document, text_of
 from data.importers.report import ImportReport
+from data.importers.terms import Terms
 from data.plain import Place, validated
 from data.risk import infer_risk
 from data.words import split_identifier
@@ -18,16 +19,21 @@ _READ_KEYS = frozenset({"name", "title", "description", "inputSchema", "annotati
 _HINTS = ("readOnlyHint", "destructiveHint")
 
 
-def read_mcp(path: Path, domain: str | None, trust: Trust) -> tuple[Catalog, ImportReport]:
+def read_mcp(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     """The tools of a saved answer: `{"tools": [...]}`, the JSON-RPC envelope around it, or a list of such pages.
 
-    A tool's id is `<server>.<name>`; the server is `domain`, or the file's name without its ending. Of a third
+    A tool's id is `<server>.<name>`; the server is the terms', or the file's name without its ending. Of a third
     party every tool counts as destructive, the protocol's reading of a tool without hints. Of a trusted server
     readOnlyHint means read_only, and destructiveHint false means write.
 
     Raises InputError with the field for whatever is not such an answer.
     """
-    server = domain if domain is not None else path.stem
+    server = terms.server if terms.server is not None else path.stem
+    return mcp_catalog(read_document(path), str(path), server, terms)
+
+
+def mcp_catalog(document: Any, source: str, server: str, terms: Terms) -> tuple[Catalog, ImportReport]:
+    """As `read_mcp`, of an answer that is at hand."""
     seen = Gathering()
 
     def to_card(definition: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
@@ -41,18 +47,18 @@ def read_mcp(path: Path, domain: str | None, trust: Trust) -> tuple[Catalog, Imp
         seen.pass_over(definition, _READ_KEYS)
         title = definition.get("title") or annotations.get("title") or ""
         fields = {
-            "tool_id": f"{server}.{name}" if server else name,
+            "tool_id": terms.tool_id(server, name),
             "name": name,
             "domain": server,
             "summary": "" if _same_words(title, name) else title,
             "description": definition.get("description") or "",
             "input_schema": definition.get("inputSchema") or {},
-            "risk": (claimed if trust is Trust.TRUSTED else Risk.DESTRUCTIVE).word,
-            "trust": trust.word,
+            "risk": (claimed if terms.trust is Trust.TRUSTED else Risk.DESTRUCTIVE).word,
+            **terms.rules,
         }
         return validated(ToolCard, fields, place)
 
-    return gather(_pages(read_document(path), str(path), seen), to_card, path, "mcp", seen)
+    return gather(_pages(document, source, seen), to_card, source, "mcp", seen, terms)
 
 
 def _pages(document: Any, source: str, seen: Gathering) -> Definitions:

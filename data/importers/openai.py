@@ -10,16 +10,17 @@ from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
 from data.importers.document import Gathering, definitions, gather, read_document, text_of
 from data.importers.report import ImportReport
+from data.importers.terms import Terms
 from data.plain import Place, validated
 from data.risk import infer_risk
 
 _READ_KEYS = frozenset({"type", "name", "description", "parameters"})
 
 
-def read_openai(path: Path, domain: str | None, trust: Trust) -> tuple[Catalog, ImportReport]:
+def read_openai(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     """The functions of `[...]` or `{"tools": [...]}`, nested under "function" or flat; hosted tools are skipped.
 
-    A tool's id is `<domain>.<name>`, or the name alone without a domain, as the logs of the API call it. There are
+    A tool's id is `<server>.<name>`, or the name alone without a server, as the logs of the API call it. There are
     no hints: a trusted source's risk is read from the name, a third party's is destructive.
 
     Raises InputError with the field for whatever is not such a list.
@@ -40,25 +41,23 @@ def read_openai(path: Path, domain: str | None, trust: Trust) -> tuple[Catalog, 
             if not isinstance(definition, dict):
                 raise place.error("expected an object")
         seen.pass_over(definition, _READ_KEYS)
-        return function_card(definition, "parameters", place, domain, trust)
+        return function_card(definition, "parameters", place, terms)
 
-    return gather(definitions(document, place), to_card, path, "openai", Gathering())
+    return gather(definitions(document, place), to_card, str(path), "openai", Gathering(), terms)
 
 
-def function_card(
-    definition: Mapping[str, Any], schema_key: str, place: Place, domain: str | None, trust: Trust
-) -> ToolCard:
+def function_card(definition: Mapping[str, Any], schema_key: str, place: Place, terms: Terms) -> ToolCard:
     """The card of a definition without hints: name, description and the schema under `schema_key`."""
     name = text_of(definition, "name", place)
     description = definition.get("description") or ""
-    risk = infer_risk(name, str(description)) if trust is Trust.TRUSTED else Risk.DESTRUCTIVE
+    risk = infer_risk(name, str(description)) if terms.trust is Trust.TRUSTED else Risk.DESTRUCTIVE
     fields = {
-        "tool_id": f"{domain}.{name}" if domain else name,
+        "tool_id": terms.tool_id(terms.server or "", name),
         "name": name,
-        "domain": domain or "",
+        "domain": terms.server or "",
         "description": description,
         "input_schema": definition.get(schema_key) or {},
         "risk": risk.word,
-        "trust": trust.word,
+        **terms.rules,
     }
     return validated(ToolCard, fields, place)

@@ -253,3 +253,58 @@ def test_a_report_reads_as_lines(tmp_path: Path) -> None:
     assert first.endswith("(jsonl): 1 of 2 imported")
     assert skipped == "  skipped 1: its tool is not in the catalog"
     assert note.startswith("  note: ")
+
+
+@pytest.mark.parametrize(
+    ("field", "longest"),
+    [("description", "description"), ("inputSchema", "input_schema")],
+)
+def test_a_tool_of_megabytes_is_refused_with_the_field_that_is_too_long(
+    tmp_path: Path, field: str, longest: str
+) -> None:
+    long = "x" * 5_000_000
+    path = mcp(tmp_path, SEND, {"name": "big", field: long if field == "description" else {"title": long}})
+    with pytest.raises(InputError, match=r"the tool is 5,000,\d+ characters long.*at most 262,144") as caught:
+        import_catalog(path, "mcp")
+    assert caught.value.field == f"tools.1.{longest}"
+    assert len(str(caught.value)) < 400
+    catalog, report = import_catalog(path, "mcp", skip_bad=True)
+    assert (catalog.ids, report.skipped) == (("post.send_mail",), {"not usable": 1})
+
+
+def test_a_plain_tool_of_megabytes_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"tool_id": "a", "name": "a", "description": "x" * 300_000}) + "\n")
+    with pytest.raises(InputError, match=r"tool 'a', field 'description'"):
+        import_catalog(path, "jsonl")
+
+
+def test_ten_thousand_tools_of_one_name_import_one_on_request_and_tell_of_five(tmp_path: Path) -> None:
+    path = mcp(tmp_path, *[SEND] * 10_000)
+    catalog, report = import_catalog(path, "mcp", skip_bad=True)
+    assert (len(catalog), report.read, report.skipped, len(report.notes)) == (1, 10_000, {"not usable": 9_999}, 5)
+
+
+@pytest.mark.parametrize("broken", [7, {"name": " "}, {"name": "b", "inputSchema": [1]}])
+def test_on_request_the_rest_is_imported(tmp_path: Path, broken: Any) -> None:
+    catalog, report = import_catalog(mcp(tmp_path, broken, SEND), "mcp", skip_bad=True)
+    assert catalog.ids == ("post.send_mail",)
+    assert "tools.0" in report.notes[0]
+
+
+def test_a_source_of_nothing_usable_is_refused_even_then(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no tool to import; the first of 2 problems: .*tools\.0"):
+        import_catalog(mcp(tmp_path, 7, 8), "mcp", skip_bad=True)
+
+
+def test_equal_names_of_two_servers_and_of_two_tenants_are_tools_of_their_own(tmp_path: Path) -> None:
+    path = mcp(tmp_path, SEND)
+    cards = [
+        card
+        for domain, tenant in (("post", ""), ("chat", ""), ("post", "acme"), ("post", "globex"))
+        for card in import_catalog(path, "mcp", domain=domain, tenant=tenant)[0]
+    ]
+    catalog = Catalog(cards)
+    assert catalog.ids == ("post.send_mail", "chat.send_mail", "acme/post.send_mail", "globex/post.send_mail")
+    assert [card.tenants for card in catalog] == [(), (), ("acme",), ("globex",)]
+    assert {card.name for card in catalog} == {"send_mail"}

@@ -11,9 +11,11 @@ import typer
 from data.cards import Trust
 from data.findings import to_json, to_sarif, to_text
 from data.importers import CATALOG_FORMATS, import_catalog
+from data.importers.live import DEFAULT_TIMEOUT_S
 from data.jsonl import load_catalog, read_objects, save_catalog
 from data.lint import lint_catalog
 from toolcrib.screen import say
+from toolcrib.sources import read_source
 
 app = typer.Typer(help="Import and check a catalog of tools.", no_args_is_help=True)
 
@@ -37,20 +39,40 @@ class TrustWord(StrEnum):
 def import_command(
     form: Annotated[str, typer.Option("--format", help=f"What SRC holds: {', '.join(CATALOG_FORMATS)}.")],
     source: Annotated[
-        Path | None, typer.Argument(metavar="[SRC]", help="The file or folder to read; bfcl needs none.")
+        str | None,
+        typer.Argument(metavar="[SRC]", help="The file or folder, or the http(s) address of an MCP server."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The catalog to write.")] = Path("catalog.jsonl"),
     domain: Annotated[
-        str | None, typer.Option("--domain", help="The server's or application's name (mcp, openai, anthropic).")
+        str | None,
+        typer.Option("--server", "--domain", help="The server's or application's name; not for jsonl, bfcl."),
     ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose tools they are; only this tenant sees them.")] = "",
     trust: Annotated[
-        TrustWord | None,
-        typer.Option("--trust", help="Whether the source's hints are believed (mcp, openai, anthropic)."),
+        TrustWord | None, typer.Option("--trust", help="Whether the source's hints are believed; not for jsonl, bfcl.")
     ] = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Leave out what is no tool and import the rest; else nothing is imported."),
+    ] = False,
+    command: Annotated[
+        str | None, typer.Option("--command", help="Start this MCP server and ask it over stdio, instead of SRC.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VARIABLE", help="Send this header with the value of this variable."),
+    ] = None,
+    passed: Annotated[
+        list[str] | None, typer.Option("--env", metavar="VARIABLE", help="Give the started server this variable.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds for a live server.")
+    ] = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Read tools of another form and write them as a catalog."""
+    """Read tools of another form, or of a live MCP server, and write them as a catalog."""
+    src = read_source(source, command, header or [], passed or [], timeout)
     believed = None if trust is None else Trust[trust.name]
-    catalog, report = import_catalog(source, form, domain=domain, trust=believed)
+    catalog, report = import_catalog(src, form, domain=domain, trust=believed, tenant=tenant, skip_bad=skip_bad)
     save_catalog(out, catalog)
     say(report.to_text())
     say(f"{len(catalog)} tools written to {out} (version {catalog.version})")
