@@ -97,3 +97,19 @@ def test_what_is_broken_stops_the_import_or_is_left_out_as_the_command_says(run:
     assert ran.code == 0
     assert "skipped 2: not usable" in ran.out
     assert [json.loads(line)["tool_id"] for line in out.read_text().splitlines()] == ["s.a"]
+
+
+def test_an_overlay_adds_what_owners_know_and_names_what_fits_no_tool(run: Run, tmp_path: Path) -> None:
+    source, out, owners = (
+        write_json(tmp_path / "s.json", {"tools": [{"name": "a"}]}),
+        tmp_path / "c.jsonl",
+        tmp_path / "o",
+    )
+    owners.write_text("s.a: {summary: Say hello}\ns.b: {owner: x}\n")
+    ran = run("catalog", "import", source, "--format", "mcp", "--overlay", owners, "-o", out)
+    assert ran.code == 0
+    assert load_catalog(out)["s.a"].summary == "Say hello"
+    assert "'s.b' fits no tool" in ran.out
+    owners.write_text("s.a: {risk: read_only}\n")
+    ran = run("catalog", "import", source, "--format", "mcp", "--overlay", owners, "-o", tmp_path / "d.jsonl")
+    assert (ran.code, ran.err.count("\n"), (tmp_path / "d.jsonl").exists()) == (2, 1, False)

@@ -14,6 +14,7 @@ from data.importers import CATALOG_FORMATS, import_catalog
 from data.importers.live import DEFAULT_TIMEOUT_S
 from data.jsonl import load_catalog, read_objects, save_catalog
 from data.lint import lint_catalog
+from data.overlay import read_overlay
 from toolcrib.screen import say
 from toolcrib.sources import read_source
 
@@ -65,6 +66,9 @@ def import_command(
     passed: Annotated[
         list[str] | None, typer.Option("--env", metavar="VARIABLE", help="Give the started server this variable.")
     ] = None,
+    overlay: Annotated[
+        Path | None, typer.Option("--overlay", help="A YAML file with what owners add to the tools, by tool id.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="Seconds for a live server.")
     ] = DEFAULT_TIMEOUT_S,
@@ -73,8 +77,13 @@ def import_command(
     src = read_source(source, command, header or [], passed or [], timeout)
     believed = None if trust is None else Trust[trust.name]
     catalog, report = import_catalog(src, form, domain=domain, trust=believed, tenant=tenant, skip_bad=skip_bad)
+    unused: tuple[str, ...] = ()
+    if overlay is not None:
+        catalog, unused = read_overlay(overlay).apply(catalog)
     save_catalog(out, catalog)
     say(report.to_text())
+    for key in unused:
+        say(f"  note: {overlay}: '{key}' fits no tool of this source")
     say(f"{len(catalog)} tools written to {out} (version {catalog.version})")
 
 
