@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,28 @@ from data.traces import Trace
 
 _JSON_COLUMNS = ("arguments", "caller")
 _PLAIN_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+_BATCH_ROWS = 20_000
 
 
 def write_traces(path: Path | str, traces: Iterable[Trace]) -> None:
-    """Write the traces atomically as one Parquet file with page checksums.
+    """Write the traces atomically as one Parquet file with page checksums, in batches: any number, in bounded memory.
 
     `arguments` and `caller` are JSON text, `ts` is timestamp[us, UTC], the stage sets are lists; absent is null.
-    Raises InputError for a value that does not fit its column, and if the place cannot be written.
+    Raises InputError for a value that does not fit its column, and if the place cannot be written; whatever goes
+    wrong, the old file stays.
     """
     arrow, parquet = _pyarrow()
-    try:
-        table = arrow.Table.from_pylist([_row(trace) for trace in traces], schema=_schema(arrow))
-    except (arrow.ArrowException, OverflowError, ValueError) as error:
-        raise InputError(f"a trace does not fit the columns: {error}", source=str(path)) from error
-    with replacing(Path(path)) as fresh:
-        parquet.write_table(table, fresh, compression="zstd", write_page_checksum=True)
+    schema, rest = _schema(arrow), iter(traces)
+    with (
+        replacing(Path(path)) as fresh,
+        parquet.ParquetWriter(fresh, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        while batch := list(islice(rest, _BATCH_ROWS)):
+            try:
+                table = arrow.Table.from_pylist([_row(trace) for trace in batch], schema=schema)
+            except (arrow.ArrowException, OverflowError, ValueError) as error:
+                raise InputError(f"a trace does not fit the columns: {error}", source=str(path)) from error
+            writer.write_table(table)
 
 
 def read_traces(path: Path | str) -> list[Trace]:

@@ -1,0 +1,55 @@
+"""Forms: which log format a file holds, told by its first records."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from data.logs.account import Account
+from data.logs.files import opened
+from data.logs.json_stream import records
+from data.logs.values import items, mapping, text
+
+_LOOKED_AT = 50
+
+
+def told_form(path: Path) -> str | None:
+    """The form of the first record that has one; None where none of the first has."""
+    with opened(path, Account()) as stream:
+        for value, _ in islice(records(stream, str(path), Account()), _LOOKED_AT):
+            form = form_of(value)
+            if form is not None:
+                return form
+    return None
+
+
+def form_of(value: Any) -> str | None:
+    """The form that one JSON value is in, by the keys that only it has."""
+    if isinstance(value, list):
+        return "openai" if value and "role" in mapping(value[0]) else None
+    if not isinstance(value, dict):
+        return None
+    keys = value.keys()
+    if "tool_id" in keys and "trace_id" in keys:
+        return "jsonl"
+    return _chat_form(value)
+
+
+def _chat_form(value: dict[str, Any]) -> str | None:
+    """openai or anthropic; what fits both is the former, since one reader reads the two."""
+    blocks = [value, *(mapping(value.get(key)) for key in ("request", "response", "body", "message", "params"))]
+    blocks += [mapping(block.get("body")) for block in blocks]
+    for block in blocks:
+        tools = [mapping(tool) for tool in items(block.get("tools"))]
+        contents = [block, *(mapping(message) for message in items(block.get("messages")))]
+        parts = [mapping(part) for one in contents for part in items(one.get("content"))]
+        if any("input_schema" in tool for tool in tools):
+            return "anthropic"
+        if any(text(part.get("type")) in {"tool_use", "tool_result", "server_tool_use"} for part in parts):
+            return "anthropic"
+        if block.get("type") == "message" and block.get("role") == "assistant" and "stop_reason" in block:
+            return "anthropic"
+    is_chat = any(block.keys() & {"messages", "choices", "output", "role"} for block in blocks)
+    item = text(value.get("type")) in {"response_item", "function_call", "function_call_output"}
+    return "openai" if is_chat or item else None
