@@ -73,15 +73,8 @@ def gather(found: Evidence, k: int, rows: NDArray[np.int64]) -> tuple[NDArray[np
     return fused[kept], score[kept]
 
 
-def signals(
-    found: Evidence,
-    rows: NDArray[np.int64],
-    *,
-    interaction: Floats | None = None,
-    cross: Floats | None = None,
-    same_domain: Floats | None = None,
-) -> Signals:
-    """The candidates' signals (k,) for the relevance head; what is not there is zero."""
+def signals(found: Evidence, rows: NDArray[np.int64], *, same_domain: Floats | None = None) -> Signals:
+    """The candidates' signals (k,) for the relevance head; what is not there is zero, and the rerankers' come later."""
     nothing = np.zeros(len(rows), np.float32)
     cosine = nothing if found.cosine is None else found.cosine[rows]
     usage = found.usage
@@ -96,8 +89,8 @@ def signals(
         nearest=nothing if usage is None else usage.nearest[rows],
         count=nothing if usage is None else usage.count[rows],
         failure_rate=nothing if usage is None else usage.failure_rate[rows],
-        interaction=nothing if interaction is None else interaction,
-        cross=nothing if cross is None else cross,
+        interaction=nothing,
+        cross=nothing,
         same_domain=nothing if same_domain is None else same_domain,
         reach=0.0 if usage is None else usage.reach,
     )

@@ -8,7 +8,6 @@ is never compared blindly with one that cannot have any.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 FEATURES_VERSION = "1"
-
-_NO_VOTES = 1e-4
 
 FEATURES: tuple[str, ...] = (
     "cosine",
@@ -72,24 +69,11 @@ class Signals:
     same_domain: Floats
     reach: float
 
-    def take(self, chosen: NDArray[np.int64]) -> Signals:
-        """The signals of some of the candidates."""
-        arrays: dict[str, Any] = {k: v[chosen] for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
-        return replace(self, **arrays)
-
-    def as_new(self, new: NDArray[np.bool_]) -> Signals:
-        """The same candidates, those marked `new` without any past: how a tool looked before its first use."""
-        old = ~new
-        left = 1.0 - float(self.vote[new].sum())  # of all votes: the rest moves up by what these had
-        votes = self.vote * old
+    def without_past(self) -> Signals:
+        """The same candidates as they look on a catalog's first day: nothing has been used, nothing has failed."""
+        none = np.zeros_like(self.cosine)
         return replace(
-            self,
-            centroid=self.centroid * old,
-            shrunk=np.where(new, self.cosine, self.shrunk).astype(np.float32),
-            vote=votes / np.float32(left) if left > _NO_VOTES else votes,
-            nearest=self.nearest * old,
-            count=self.count * old,
-            failure_rate=self.failure_rate * old,
+            self, centroid=none, shrunk=self.cosine, vote=none, nearest=none, count=none, failure_rate=none, reach=0.0
         )
 
 

@@ -106,12 +106,14 @@ class UsageMemory:
         self._bad = _Links(query[failed], tool[failed], weight[failed])
         self._voters = np.zeros(len(used), np.bool_)
         self._voters[self._good.query] = True
-        self._sums, self.counts, self._failures = self._totals(np.zeros(len(used), np.bool_))
+        nobody = np.zeros(len(used), np.bool_)
+        self.counts, self._failures = self._weights(nobody)
         self.observations = np.bincount(tool[tool >= 0], minlength=len(cards))
         self._used = np.flatnonzero(self.counts > 0)
-        self._centroids = unit(self._sums[self._used])
+        sums = self._sum(nobody, self._used)
+        self._centroids = unit(sums)
         self._shrunk = cards.copy()
-        self._shrunk[self._used] = _shrink(cards[self._used], self._sums[self._used])
+        self._shrunk[self._used] = _shrink(cards[self._used], sums)
 
     def scores(
         self, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None = None, *, forget: int | None = None
@@ -130,28 +132,32 @@ class UsageMemory:
         similar = np.where(self._voters, self._vectors @ query, _HIDDEN)
         if forget is not None and (gone := self._group == forget).any():
             similar = np.where(gone, _HIDDEN, similar)
-            sums, counts, failures = self._totals(gone)
             touched = np.unique(self._good.tool[gone[self._good.query] & (self._good.tool >= 0)])
-            centroid[touched] = unit(sums[touched]) @ query
-            shrunk[touched] = _shrink(self._cards[touched], sums[touched]) @ query
+            counts, failures = self._weights(gone)
+            sums = self._sum(gone, touched)
+            centroid[touched] = unit(sums) @ query
+            shrunk[touched] = _shrink(self._cards[touched], sums) @ query
         rate = failures / (counts + failures + FAILURE_PRIOR)
         vote, nearest, nothing, reach = self._votes(similar, n, allowed)
         return UsageScores(centroid, shrunk, vote, nearest, counts, rate.astype(np.float32), nothing, reach)
 
-    def _totals(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """Per tool: weighted sum of the subgoals it served, their weight, and the weight of its failures."""
-        n = len(self._cards)
-        sums, totals = np.zeros_like(self._cards), []
+    def _weights(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Per tool (n,): the weight of the subgoals it served, and of those where it failed, without those `gone`."""
+        n, totals = len(self._cards), []
         for links in (self._good, self._bad):
             stays = (links.tool >= 0) & ~gone[links.query]
             totals.append(np.bincount(links.tool[stays], links.weight[stays], n).astype(np.float32))
-        stays = (self._good.tool >= 0) & ~gone[self._good.query]
-        np.add.at(
-            sums,
-            self._good.tool[stays],
-            self._good.weight[stays, None] * self._vectors[self._good.query[stays]],
-        )
-        return sums, totals[0], totals[1]
+        return totals[0], totals[1]
+
+    def _sum(self, gone: NDArray[np.bool_], tools: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Weighted sum (k, d) of the subgoals that each of `tools` (k,), ascending, served, without those `gone`."""
+        place = np.full(len(self._cards) + 1, -1, np.int64)  # the last one is where "nothing fitted" looks
+        place[tools] = np.arange(len(tools))
+        at = place[self._good.tool]
+        stays = (at >= 0) & ~gone[self._good.query]
+        sums = np.zeros((len(tools), self._cards.shape[1]), np.float32)
+        np.add.at(sums, at[stays], self._good.weight[stays, None] * self._vectors[self._good.query[stays]])
+        return sums
 
     def _votes(
         self, similar: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None

@@ -27,12 +27,14 @@ EXPORT_BOUND = 1e-4
 class Request:
     """What a head learns from: the candidates' signals, which are right (k,), which say nothing (k,), and the group.
 
-    `right` all False = no tool fits. `nothing`: share of the neighbours' votes for "nothing fitted".
+    `right` all False = no tool fits. `weight` (k,): how much each candidate's label counts, that of its mining rule.
+    `nothing`: share of the neighbours' votes for "nothing fitted".
     """
 
     signals: Signals
     right: NDArray[np.bool_]
     unsure: NDArray[np.bool_]
+    weight: NDArray[np.float32]
     group: int
     nothing: float
     gold: int
@@ -41,34 +43,26 @@ class Request:
 Classifier = Any
 
 
-def fit_relevance(
-    requests: Sequence[Request], *, new_share: float, regularisation: float, seed: int, calibrate: bool = True
-) -> Classifier:
-    """Fit P(right | features) on the answered requests.
-
-    Each request is read three times: as it was; with `new_share` of its candidates stripped of their past, so that the
-    head learns what a score without a past is worth; and with all of them stripped, as on a catalog's first day.
-    Sigmoid calibration on folds grouped by request.
-    """
-    rng = np.random.default_rng(seed)
-    rows, labels, groups = [], [], []
-    for request in requests:
-        k, keep = len(request.right), ~request.unsure
-        stripped = request.signals.as_new(rng.random(k) < new_share)
-        first_day = replace(request.signals.as_new(np.ones(k, np.bool_)), reach=0.0)
-        for seen in (request.signals, stripped, first_day):
-            rows.append(features(seen)[keep])
-            labels.append(request.right[keep])
-            groups.append(np.full(int(keep.sum()), request.group))
-    x, y, g = np.concatenate(rows), np.concatenate(labels), np.concatenate(groups)
-    model = _logistic(regularisation)
+def fit_relevance(requests: Sequence[Request], *, regularisation: float, calibrate: bool = True) -> Classifier:
+    """Fit P(right | features) on requests with a right tool; sigmoid calibration on folds grouped by request."""
+    sure = [~request.unsure for request in requests]
+    x = np.concatenate([features(request.signals)[keep] for request, keep in zip(requests, sure, strict=True)])
+    y = np.concatenate([request.right[keep] for request, keep in zip(requests, sure, strict=True)])
+    weight = np.concatenate([request.weight[keep] for request, keep in zip(requests, sure, strict=True)])
+    g = np.concatenate([np.full(int(keep.sum()), r.group) for r, keep in zip(requests, sure, strict=True)])
     folds = min(FOLDS, len(np.unique(g)))
     if not calibrate or folds < 2 or y.sum() < 10:
-        return model.fit(x, y)
+        return _fit_weighted(x, y, weight, regularisation)
     splits = list(GroupKFold(folds).split(x, y, g))
     if any(len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2 for train, test in splits):
-        return model.fit(x, y)
-    return _folded(CalibratedClassifierCV(model, method="sigmoid", cv=splits, ensemble=False).fit(x, y))
+        return _fit_weighted(x, y, weight, regularisation)
+    calibrated = CalibratedClassifierCV(_logistic(regularisation), method="sigmoid", cv=splits, ensemble=False)
+    return _folded(calibrated.fit(x, y, logisticregression__sample_weight=weight))
+
+
+def first_day(requests: Sequence[Request]) -> list[Request]:
+    """The requests as they would have been before anything was logged."""
+    return [replace(request, signals=request.signals.without_past()) for request in requests]
 
 
 def out_of_fold(
@@ -185,5 +179,7 @@ def _folded(calibrated: CalibratedClassifierCV) -> Any:
     return model
 
 
-def _fit_weighted(x: NDArray[np.float32], y: NDArray[np.bool_], weight: NDArray[np.float64]) -> Any:
-    return _logistic(1.0).fit(x, y, logisticregression__sample_weight=weight)
+def _fit_weighted(
+    x: NDArray[np.float32], y: NDArray[np.bool_], weight: NDArray[np.floating], regularisation: float = 1.0
+) -> Any:
+    return _logistic(regularisation).fit(x, y, logisticregression__sample_weight=weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from training.head import (
     Classifier,
     Request,
     export_head,
+    first_day,
     fit_abstention,
     fit_relevance,
     out_of_fold,
@@ -31,7 +32,6 @@ from training.head import (
 )
 from training.material import head_requests
 from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
-from training.recipe import Recipe
 from training.rerankers import cross_encoder_of, drop_reranker_files
 from training.tracking import Run
 from training.workshop import Workshop, workers
@@ -59,37 +59,75 @@ def learn_heads(shop: Workshop, run: Run) -> None:
         log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", telling)
         drop_reranker_files(shop)
         return
-    requests = _reranked(shop, chosen, requests, candidates)
-
-    def fit(some: Sequence[Request]) -> Classifier:
-        return fit_relevance(
-            some, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed, calibrate=False
-        )
-
-    requests = _choose_reranker(shop, requests, fit)
-    relevant = out_of_fold(requests, partial(_fit_calibrated, recipe=recipe))
-    gains = [_ndcg(r, p) for r, p in zip(requests, relevant, strict=True)]
-    head = _fit_calibrated(requests, recipe)
-    figures["ndcg@10"] = float(np.mean(gains))
+    newcomers = _newcomers(shop)
+    unlogged, rivals = head_requests(shop.material, chosen, newcomers)
+    views = Views(
+        logged=_reranked(shop, chosen, requests, candidates),
+        unlogged=_reranked(shop, chosen, unlogged, rivals),
+        new=np.array([any(tool in newcomers for tool, _ in shop.decisions[i].tools) for i in chosen], np.bool_),
+    )
+    views = _choose_reranker(shop, views, partial(fit_relevance, regularisation=part.regularisation, calibrate=False))
+    fit = partial(fit_relevance, regularisation=part.regularisation)
+    relevant, relevant_unlogged = views.out_of_fold(fit)
+    head = fit(views.together)
+    gains = _ndcgs(views.logged, relevant)
+    figures["ndcg@10"] = float(gains.mean())
     figures["ndcg@10_low"], figures["ndcg@10_high"] = bootstrap_interval(gains, recipe.seed)
+    if views.new.any():
+        figures["new_tools_ndcg@10"] = float(_ndcgs(views.unlogged, relevant_unlogged)[views.new].mean())
     figures["ece"] = expected_calibration_error(
-        np.concatenate(relevant), np.concatenate([request.right for request in requests])
+        np.concatenate(relevant), np.concatenate([request.right for request in views.logged])
     )
     figures["relevance_onnx_diff"] = export_head(head, shop.folder / RELEVANCE, RELEVANCE_WIDTH)
-    _learn_abstention(shop, list(zip(requests, relevant, strict=True)), head)
+    _learn_abstention(shop, list(zip(views.logged, relevant, strict=True)), head)
     drop_reranker_files(shop)
     run.metrics(figures)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The same requests as they were, and as they would be if the newcomers had never been logged.
+
+    The second view is what a tool's first request meets. It cannot be had by hiding the past of the right tool alone:
+    its rivals' votes, the nearest past request and the candidates themselves would still come from its own past.
+    `new` (n,): the requests that a newcomer serves.
+    """
+
+    logged: list[Request]
+    unlogged: list[Request]
+    new: NDArray[np.bool_]
+
+    @property
+    def together(self) -> list[Request]:
+        """What the head learns from: both views, and the first day of the catalog, on which every tool is new."""
+        return [*self.logged, *self.unlogged, *first_day(self.logged)]
+
+    def without(self, *names: str) -> Views:
+        return replace(self, logged=without(self.logged, *names), unlogged=without(self.unlogged, *names))
+
+    def out_of_fold(self, fit: Fitter) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+        """Relevance of the candidates of both views."""
+        found, count = out_of_fold(self.together, fit), len(self.logged)
+        return found[:count], found[count : 2 * count]
+
+    def quality(self, fit: Fitter) -> NDArray[np.float64]:
+        """nDCG@10 out of fold, each request once (n,): those that a newcomer serves as its first ones."""
+        relevant, unlogged = self.out_of_fold(fit)
+        return np.where(self.new, _ndcgs(self.unlogged, unlogged), _ndcgs(self.logged, relevant))
+
+
+def _newcomers(shop: Workshop) -> frozenset[str]:
+    """The tools that no fine-tuning has seen; where none was held out, some drawn at random play their part."""
+    if shop.cold_tools:
+        return shop.cold_tools
+    used = sorted({tool for decision in shop.decisions for tool, _ in decision.tools})
+    return frozenset(random.Random(shop.recipe.seed).sample(used, round(shop.recipe.head.new_share * len(used))))
 
 
 def _tells(request: Request) -> bool:
     """Whether a right tool and a wrong one are among the candidates."""
     sure = ~request.unsure
     return bool((request.right & sure).any() and (~request.right & sure).any())
-
-
-def _fit_calibrated(requests: Sequence[Request], recipe: Recipe) -> Classifier:
-    part = recipe.head
-    return fit_relevance(requests, new_share=part.new_share, regularisation=part.regularisation, seed=recipe.seed)
 
 
 def _reranked(
@@ -127,25 +165,24 @@ _SIGNAL: dict[Reranker, str] = {"interaction": "interaction", "cross_encoder": "
 """Which signal each reranker gives the head."""
 
 
-def _choose_reranker(shop: Workshop, requests: list[Request], fit: Fitter) -> list[Request]:
+def _choose_reranker(shop: Workshop, views: Views, fit: Fitter) -> Views:
     """Compare the head with each reranker and with none, out of fold; the gains and their intervals go on record.
 
     `auto` takes the one with the largest gain of those whose 95% interval is above zero: what only seems to help costs
     milliseconds in every decision.
     """
     wish = shop.recipe.reranker
-    plain = without(requests, *_SIGNAL.values())
-    quality = [_ndcg(r, p) for r, p in zip(plain, out_of_fold(plain, fit), strict=True)]
-    best: tuple[float, Reranker, list[Request]] = (0.0, "none", plain)
+    plain = views.without(*_SIGNAL.values())
+    best: tuple[float, Reranker, Views] = (0.0, "none", plain)
     trained: dict[Reranker, bool] = {
         "interaction": shop.weights is not None,
         "cross_encoder": bool(shop.reranker_graph),
     }
+    quality = plain.quality(fit) if any(trained.values()) else np.zeros(0)
     for name in [name for name, is_there in trained.items() if is_there]:
-        others = [signal for other, signal in _SIGNAL.items() if other != name]
-        with_it = without(requests, *others)
-        gains = [_ndcg(r, p) for r, p in zip(with_it, out_of_fold(with_it, fit), strict=True)]
-        gain = float(np.mean(gains) - np.mean(quality))
+        with_it = views.without(*(signal for other, signal in _SIGNAL.items() if other != name))
+        gains = with_it.quality(fit)
+        gain = float(gains.mean() - quality.mean())
         low, high = paired_difference_interval(gains, quality, shop.recipe.seed)
         shop.figures[name] |= {"head_gain": gain, "head_gain_low": low, "head_gain_high": high}
         log.info("%s: nDCG@10 %+.4f [%+.4f, %+.4f] for the head, out of fold", name, gain, low, high)
@@ -179,6 +216,10 @@ def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.f
     shop.missing_below, shop.widen_below = fitted.missing_below, fitted.widen_below
     figures["abstention_auroc"] = auroc(1.0 - fitted.out_of_fold, ~fitted.answered)
     figures["abstention_onnx_diff"] = export_head(fitted.model, shop.folder / ABSTENTION, FIT_WIDTH)
+
+
+def _ndcgs(requests: Sequence[Request], relevant: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.array([_ndcg(request, of) for request, of in zip(requests, relevant, strict=True)])
 
 
 def _ndcg(request: Request, relevant: NDArray[np.float64]) -> float:

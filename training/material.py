@@ -32,14 +32,15 @@ class Material:
     same_name: Mapping[str, frozenset[str]]
     candidates: int
 
-    memories: dict[str, UsageMemory] = field(default_factory=dict)
+    memories: dict[tuple[str, frozenset[str]], UsageMemory] = field(default_factory=dict)
 
-    def memory(self, tenant: str) -> UsageMemory:
-        """The past as one tenant sees it; made once."""
-        if tenant not in self.memories:
+    def memory(self, tenant: str, unlogged: frozenset[str] = frozenset()) -> UsageMemory:
+        """The past as one tenant sees it, as if the `unlogged` tools had never been used; made once."""
+        if (tenant, unlogged) not in self.memories:
             assert self.index.vectors is not None
-            self.memories[tenant] = UsageMemory(self.usage, self.index.vectors, self.catalog.row, tenant)
-        return self.memories[tenant]
+            rows = {tool: row for tool, row in self.catalog.row.items() if tool not in unlogged}
+            self.memories[tenant, unlogged] = UsageMemory(self.usage, self.index.vectors, rows, tenant)
+        return self.memories[tenant, unlogged]
 
     def right(self, decision: Decision) -> frozenset[str]:
         """The tools that serve a decision: those that did, and their declared equivalents."""
@@ -71,22 +72,31 @@ def remember(decisions: Sequence[Decision], vectors: Floats, half_life_days: flo
     return make_usage(vectors[asked], links, [decisions[i].group for i in asked])
 
 
-def head_requests(material: Material, chosen: Sequence[int]) -> tuple[list[Request], list[NDArray[np.int64]]]:
-    """One Request for each chosen decision, the decision itself left out of the past; and its candidates' rows."""
+def head_requests(
+    material: Material, chosen: Sequence[int], unlogged: frozenset[str] = frozenset()
+) -> tuple[list[Request], list[NDArray[np.int64]]]:
+    """One Request for each chosen decision, the decision itself left out of the past; and its candidates' rows.
+
+    `unlogged` tools stand in the catalog and in no log: their past, and what it says to others, is not there. So the
+    requests that they serve meet what a new tool's first request meets: rivals that have a past and all the votes.
+    """
     ids = material.catalog.ids
     everything = np.arange(len(ids))
     requests, candidates = [], []
     for i in chosen:
         decision = material.decisions[i]
         vector = material.vectors[i]
-        found = evidence(decision.goal, vector, material.index, material.memory(decision.tenant), forget=decision.group)
+        memory = material.memory(decision.tenant, unlogged)
+        found = evidence(decision.goal, vector, material.index, memory, forget=decision.group)
         rows, _ = gather(found, material.candidates, everything)
         right, unsure = material.right(decision), material.unsure(decision)
+        weight = dict(decision.tools)
         requests.append(
             Request(
                 signals=signals(found, rows, same_domain=same_domain(material.index, rows, decision.previous)),
                 right=np.array([ids[row] in right for row in rows], np.bool_),
                 unsure=np.array([ids[row] in unsure for row in rows], np.bool_),
+                weight=np.array([weight.get(ids[row], 1.0) for row in rows], np.float32),
                 group=decision.group,
                 nothing=found.usage.nothing if found.usage is not None else 0.0,
                 gold=len(decision.tools),

@@ -72,8 +72,9 @@ class InteractionPart(_Part):
 class HeadPart(_Part):
     """The calibrated relevance head and the abstention thresholds.
 
-    `new_share` of the tools lose their past in each request it learns from; `turned_away` and `warned` are the shares
-    of answerable requests that abstention, and the warning below it, may cost at most.
+    It learns what a tool's first request looks like from the tools that were held out of fine-tuning; where there are
+    none, `new_share` of the tools, drawn at random, play their part. `turned_away` and `warned` are the shares of
+    answerable requests that abstention, and the warning below it, may cost at most.
     """
 
     new_share: Share = 0.2

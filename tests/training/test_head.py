@@ -18,6 +18,7 @@ from training.head import (
     Classifier,
     Request,
     export_head,
+    first_day,
     fit_abstention,
     fit_relevance,
     out_of_fold,
@@ -39,6 +40,7 @@ def request(number: int, *, answered: bool = True, k: int = 6) -> Request:
         signals=Signals(**arrays, reach=0.4),
         right=right,
         unsure=np.zeros(k, np.bool_),
+        weight=np.ones(k, np.float32),
         group=number,
         nothing=float(not answered) * 0.7 + 0.1,
         gold=1,
@@ -49,7 +51,7 @@ REQUESTS = [request(number) for number in range(120)]
 
 
 def fit(some: Sequence[Request]) -> Classifier:
-    return fit_relevance(some, new_share=0.2, regularisation=1.0, seed=0)
+    return fit_relevance([*some, *first_day(some)], regularisation=1.0)
 
 
 def test_the_served_head_is_the_fitted_one(tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_a_head_that_is_exported_wrongly_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_probabilities_are_calibrated_on_requests_that_were_not_fitted() -> None:
-    head, held_out = fit(REQUESTS), [request(number) for number in range(500, 700)]
+    head, held_out = fit([request(n) for n in range(300)]), [request(n) for n in range(500, 700)]
     said = np.concatenate([probabilities(head, features(r.signals)) for r in held_out])
     error = expected_calibration_error(said, np.concatenate([r.right for r in held_out]))
     assert error is not None
@@ -76,18 +78,35 @@ def test_probabilities_are_calibrated_on_requests_that_were_not_fitted() -> None
 
 
 def test_calibration_keeps_the_order_of_the_plain_model() -> None:
-    plain = fit_relevance(REQUESTS, new_share=0.2, regularisation=1.0, seed=0, calibrate=False)
+    plain = fit_relevance([*REQUESTS, *first_day(REQUESTS)], regularisation=1.0, calibrate=False)
     rows = features(request(999, k=40).signals)
     np.testing.assert_array_equal(
         np.argsort(probabilities(plain, rows)), np.argsort(probabilities(fit(REQUESTS), rows))
     )
 
 
-def test_the_same_seed_gives_the_same_head_and_another_strips_other_tools() -> None:
+def test_what_weighs_nothing_teaches_nothing_and_what_weighs_less_teaches_less() -> None:
     rows = features(REQUESTS[0].signals)
-    one, again, other = (fit_relevance(REQUESTS, new_share=0.5, regularisation=1.0, seed=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(probabilities(one, rows), probabilities(again, rows))
-    assert not np.array_equal(probabilities(one, rows), probabilities(other, rows))
+    odd = [r.group % 2 == 1 for r in REQUESTS]
+    lies = [replace(r, right=~r.right) if is_odd else r for r, is_odd in zip(REQUESTS, odd, strict=True)]
+
+    def said(weight: float) -> float:
+        weighed = [replace(r, weight=r.weight * weight) if o else r for r, o in zip(lies, odd, strict=True)]
+        return float(probabilities(fit_relevance(weighed, regularisation=1.0, calibrate=False), rows).mean())
+
+    honest = [r for r, is_odd in zip(REQUESTS, odd, strict=True) if not is_odd]
+    alone = float(probabilities(fit_relevance(honest, regularisation=1.0, calibrate=False), rows).mean())
+    assert said(0.0) == pytest.approx(alone, abs=0.02)
+    assert said(0.0) < said(0.2) < said(1.0)
+
+
+def test_on_the_first_day_nothing_has_a_past() -> None:
+    (request_,) = first_day(REQUESTS[:1])
+    seen = request_.signals
+    assert not any(a.any() for a in (seen.centroid, seen.vote, seen.nearest, seen.count, seen.failure_rate))
+    assert seen.reach == 0.0
+    np.testing.assert_array_equal(seen.shrunk, seen.cosine)
+    np.testing.assert_array_equal(seen.bm25, REQUESTS[0].signals.bm25)
 
 
 def test_unsure_candidates_teach_nothing() -> None:
@@ -95,8 +114,8 @@ def test_unsure_candidates_teach_nothing() -> None:
     flipped = [replace(r, right=r.right ^ r.unsure) for r in marked]
     rows = features(REQUESTS[0].signals)
     np.testing.assert_array_equal(
-        probabilities(fit_relevance(marked, new_share=0, regularisation=1.0, seed=0), rows),
-        probabilities(fit_relevance(flipped, new_share=0, regularisation=1.0, seed=0), rows),
+        probabilities(fit_relevance(marked, regularisation=1.0), rows),
+        probabilities(fit_relevance(flipped, regularisation=1.0), rows),
     )
 
 

@@ -60,6 +60,29 @@ def test_other_requests_of_the_same_tool_are_its_past() -> None:
     assert candidate(made, 0, "files.read")[0] == 1.0
 
 
+def test_a_request_of_an_unlogged_tool_meets_a_past_without_that_tool() -> None:
+    read = [
+        decision(goal, "files.read", group=group) for group, goal in enumerate(("read a file", "open it", "see it"))
+    ]
+    other = [decision(goal, "clock.now", group=group) for group, goal in enumerate(("what time is it", "now"), 10)]
+    logged, unlogged = material([*read, *other]), frozenset({"files.read"})
+    (seen,), (rows,) = head_requests(logged, [0], unlogged)
+    place = rows.tolist().index(CATALOG.row["files.read"])
+    assert seen.right[place]
+    assert (seen.signals.count[place], seen.signals.vote[place], seen.signals.nearest[place]) == (0.0, 0.0, 0.0)
+    assert seen.signals.vote.sum() == pytest.approx(1.0), "all votes go to its rivals"
+    made_of = logged.vectors[0] @ logged.vectors[3:].T
+    assert seen.signals.reach == pytest.approx(float(made_of.max())), "the nearest past request is a rival's"
+
+
+def test_a_weak_positive_weighs_as_its_rule_says_and_what_is_wrong_weighs_one() -> None:
+    weak = replace(decision("read a file", "files.read"), tools=(("files.read", 0.3),))
+    (request,), (rows,) = head_requests(material([weak]), [0])
+    weights = dict(zip((CATALOG.ids[row] for row in rows), request.weight.tolist(), strict=True))
+    assert weights.pop("files.read") == pytest.approx(0.3)
+    assert set(weights.values()) <= {1.0}
+
+
 def test_a_tool_of_the_same_name_is_unsure_and_a_declared_equivalent_is_right() -> None:
     plain = material([decision("send a letter", "mail.send")])
     assert candidate(plain, 0, "post.send")[2:] == (False, True)
