@@ -82,11 +82,11 @@ def slice_key(selector: Selector, subgoal: Subgoal | str, caller: Caller, **how:
 class SliceCache:
     """Decisions up to `capacity` entries in all, an entry being a tool's name or score in a slice. Thread-safe.
 
-    About 60 bytes an entry. Half of the capacity is for what masks and request filters dropped: the callers of a large
+    About 110 bytes an entry. Half of the capacity is for what masks and request filters dropped: the callers of a large
     catalog may miss ten thousand tools each, and all slices of one caller share that.
     """
 
-    def __init__(self, capacity: int = 2_000_000) -> None:
+    def __init__(self, capacity: int = 1_000_000) -> None:
         self._slices: Lru[SliceKey, _Kept] = Lru(capacity - capacity // 2)
         self._records: Lru[str, StageRecord] = Lru(capacity // 2)
         self._hits = self._misses = 0

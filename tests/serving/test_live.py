@@ -1,0 +1,332 @@
+"""Swaps: what serves before, while and after a new selector is loaded, and what is refused."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+from tiny import Trained
+
+from data.cards import Requires, ToolCard
+from data.catalog import Catalog
+from data.context import Caller
+from data.errors import BundleError, InputError
+from data.jsonl import load_catalog, save_catalog
+from serving.bundle import load_bundle, seal
+from serving.encoder import Encoded
+from serving.live import Live, UnfitError, verify
+from serving.policy import PolicyRule, RiskPolicy
+from serving.selector import Selector
+from serving.slice_cache import SliceCache
+from serving.watch import Version, Watch, alias_source, bundle_source, file_source
+
+GOAL = "send the email"
+NEW = ToolCard(
+    tool_id="music.play_song", name="play_song", description="Play a song.", requires=Requires(scopes=("m",))
+)
+CLOSED = RiskPolicy(rules=(PolicyRule(name="closed", verdict="deny"),))
+
+
+def without_mail() -> Catalog:
+    return Catalog(card for card in tiny.catalog() if card.tool_id != "mail.send_message")
+
+
+def plain(catalog: Catalog | None = None) -> Selector:
+    return Selector.load(None, catalog or tiny.catalog())
+
+
+def ranked(selector: Selector) -> set[str]:
+    return set(selector.select(GOAL, request_id="r").ranking)
+
+
+def test_a_swap_serves_the_new_one_and_what_was_removed_is_gone() -> None:
+    live = Live(plain())
+    old = live.current
+    swap = live.swap(lambda: plain(without_mail()))
+    assert swap.accepted
+    assert swap.changed
+    assert (swap.before, swap.after) == (old.versions, live.current.versions)
+    assert "mail.send_message" not in ranked(live.current)
+    assert "mail.send_message" in ranked(old), "a request that began before ends on what it began with"
+
+
+def test_a_cached_menu_does_not_outlive_its_catalog() -> None:
+    live, kept = Live(plain()), SliceCache()
+    for _ in range(2):
+        assert "mail.send_message" in kept.ask(live.current, GOAL, Caller()).slice.ranking
+    live.swap(lambda: plain(without_mail()))
+    found = kept.ask(live.current, GOAL, Caller())
+    assert not found.cached
+    assert "mail.send_message" not in found.slice.ranking
+
+
+def fails() -> Selector:
+    raise BundleError("/bundles/7: 'retriever.onnx' is missing")
+
+
+def crashes() -> Selector:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(("build", "said"), [(fails, "'retriever.onnx' is missing"), (crashes, "MemoryError")])
+def test_what_cannot_be_loaded_is_refused_and_the_old_one_serves_on(
+    build: Callable[[], Selector], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = Live(plain())
+    old = live.current
+    with caplog.at_level(logging.WARNING):
+        swap = live.swap(build)
+    assert not swap.accepted
+    assert said in swap.problem
+    assert said in caplog.text
+    assert live.current is old
+    assert not swap.changed
+
+
+def test_an_encoder_that_fails_is_found_before_it_serves(trained: Trained) -> None:
+    def broken() -> Selector:
+        selector = Selector.load(trained.bundle, tiny.catalog())
+        assert selector.encoder is not None
+        dimension = selector.encoder.dimension
+
+        def nothing_but_nan(*_: object, **__: object) -> Encoded:
+            return Encoded(np.full((1, dimension), np.nan, np.float32), None)
+
+        selector.encoder.encode = nothing_but_nan  # type: ignore[method-assign]
+        return selector
+
+    live = Live(Selector.load(trained.bundle, tiny.catalog()))
+    swap = live.swap(broken)
+    assert not swap.accepted
+    assert "its vector is not finite" in swap.problem
+    with pytest.raises(UnfitError, match="encode"):
+        verify(broken())
+
+
+def test_a_catalog_of_guarded_tools_is_verified_on_the_tools_themselves(trained: Trained) -> None:
+    guarded = Catalog(
+        [*(card.model_copy(update={"requires": Requires(scopes=("x",))}) for card in tiny.catalog()), NEW]
+    )
+    verify(Selector.load(trained.bundle, guarded))
+
+
+def test_what_belongs_to_the_operation_survives_a_swap() -> None:
+    live = Live(plain())
+    live.set_unavailable(["bank.get_balance"])
+    live.set_policy(CLOSED)
+    live.swap(lambda: plain(without_mail()))
+    assert live.current.unavailable == {"bank.get_balance"}
+    assert live.current.policy == CLOSED
+    found = live.current.select("check the account", Caller(scopes=("accounts",)), request_id="r")
+    assert "bank.get_balance" not in found.ranking
+    assert {entry.verdict for entry in found.menu} == {"deny"}
+
+
+def test_a_swap_brings_its_own_policy_where_none_was_set() -> None:
+    live = Live(plain())
+    live.swap(lambda: Selector.load(None, tiny.catalog(), policy=CLOSED))
+    assert live.current.policy == CLOSED
+
+
+def test_swaps_at_the_same_time_take_turns() -> None:
+    live, inside, most = Live(plain()), [0], [0]
+    catalogs = [Catalog(tiny.catalog().cards[: 4 + number]) for number in range(6)]
+
+    def build(catalog: Catalog) -> Selector:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        made = plain(catalog)
+        inside[0] -= 1
+        return made
+
+    threads = [threading.Thread(target=live.swap, args=(lambda c=c: build(c),)) for c in catalogs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert live.current.catalog.version in {catalog.version for catalog in catalogs}
+
+
+def test_requests_go_on_while_another_selector_is_loaded() -> None:
+    live, loading, go, swaps = Live(plain()), threading.Event(), threading.Event(), list[bool]()
+
+    def slow() -> Selector:
+        loading.set()
+        assert go.wait(30)
+        return plain(without_mail())
+
+    swapping = threading.Thread(target=lambda: swaps.append(live.swap(slow).accepted))
+    swapping.start()
+    assert loading.wait(30)
+    assert "mail.send_message" in ranked(live.current)
+    live.set_unavailable(["maps.find_route"])
+    go.set()
+    swapping.join(30)
+    assert swaps == [True]
+    assert "mail.send_message" not in ranked(live.current)
+    assert live.current.unavailable == {"maps.find_route"}, "also what changed while it was loaded"
+
+
+def test_every_answer_is_of_one_selector_or_the_other_while_they_are_swapped() -> None:
+    small, large = without_mail(), tiny.catalog()
+    live = Live(plain(large))
+    expected = {c.version: plain(c).select(GOAL, request_id="r").canonical() for c in (small, large)}
+    wrong, done = list[str](), threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            found = live.current.select(GOAL, request_id="r")
+            if found.canonical() != expected[found.catalog_version]:
+                wrong.append(found.catalog_version)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for number in range(6):
+        assert live.swap(lambda c=(small, large)[number % 2]: plain(c)).accepted
+    done.set()
+    asking.join()
+    assert wrong == []
+
+
+# Watching
+
+
+@pytest.fixture
+def catalog_file(tmp_path: Path) -> Path:
+    save_catalog(tmp_path / "catalog.jsonl", tiny.catalog())
+    return tmp_path / "catalog.jsonl"
+
+
+@pytest.fixture
+def watch(own_bundle: Path, catalog_file: Path) -> Watch:
+    sources = {"bundle": bundle_source(own_bundle), "catalog": file_source(catalog_file)}
+    return Watch(sources, lambda paths: Selector.load(paths["bundle"], load_catalog(paths["catalog"])))
+
+
+def test_nothing_new_is_nothing_done(watch: Watch) -> None:
+    serving = watch.live.current
+    assert [watch.poll() for _ in range(3)] == [None] * 3
+    assert watch.live.current is serving
+
+
+def test_a_changed_catalog_is_noticed_once(watch: Watch, catalog_file: Path) -> None:
+    save_catalog(catalog_file, without_mail())
+    swap = watch.poll()
+    assert swap is not None
+    assert swap.accepted
+    assert "mail.send_message" not in watch.live.current.catalog
+    assert watch.poll() is None
+
+
+def test_a_broken_catalog_is_refused_and_a_mended_one_taken(watch: Watch, catalog_file: Path) -> None:
+    good = catalog_file.read_bytes()
+    catalog_file.write_bytes(good[: len(good) // 2])
+    refused = watch.poll()
+    assert refused is not None
+    assert not refused.accepted
+    assert "catalog.jsonl" in refused.problem
+    assert watch.poll() is None, "what was refused is not tried again"
+    save_catalog(catalog_file, without_mail())
+    mended = watch.poll()
+    assert mended is not None
+    assert mended.accepted
+
+
+def test_a_bundle_that_is_still_being_copied_is_taken_once_it_is_whole(
+    watch: Watch, own_bundle: Path, trained: Trained
+) -> None:
+    graph = own_bundle / "retriever.onnx"
+    whole = graph.read_bytes()
+    graph.write_bytes(whole[:-10])
+    refused = watch.poll()
+    assert refused is not None
+    assert "retriever.onnx" in refused.problem
+    graph.write_bytes(whole)
+    taken = watch.poll()
+    assert taken is not None
+    assert taken.accepted
+
+
+def test_a_new_bundle_in_the_same_place_is_taken(watch: Watch, own_bundle: Path) -> None:
+    before = watch.live.current.versions.bundle
+    manifest = load_bundle(own_bundle).manifest
+    seal(own_bundle, manifest.model_copy(update={"rerank_depth": manifest.rerank_depth + 1}))
+    swap = watch.poll()
+    assert swap is not None
+    assert swap.accepted
+    assert watch.live.current.versions.bundle != before
+
+
+def test_a_source_that_cannot_be_read_is_reported_once_and_changes_nothing(watch: Watch, catalog_file: Path) -> None:
+    serving, content = watch.live.current, catalog_file.read_bytes()
+    catalog_file.unlink()
+    reports = [watch.poll() for _ in range(3)]
+    assert reports[0] is not None
+    assert not reports[0].accepted
+    assert "catalog.jsonl" in reports[0].problem
+    assert reports[1:] == [None, None]
+    catalog_file.write_bytes(content)
+    assert watch.poll() is None, "it is back, and the same"
+    assert watch.live.current is serving
+
+
+def test_a_link_that_moves_is_another_bundle_and_never_a_mixture(
+    own_bundle: Path, tmp_path: Path, catalog_file: Path
+) -> None:
+    link, second = tmp_path / "current", tmp_path / "second"
+    shutil.copytree(own_bundle, second)
+    link.symlink_to(own_bundle)
+    look = bundle_source(link)
+    first = look()
+    link.unlink()
+    link.symlink_to(second)
+    assert (first.path, look().path) == (own_bundle.resolve(), second.resolve())
+    assert look().digest == bundle_source(second)().digest
+
+
+def test_an_alias_is_another_version_only_when_the_bundle_is(own_bundle: Path, tmp_path: Path) -> None:
+    fetched = shutil.copytree(own_bundle, tmp_path / "fetched again")
+    places = iter([own_bundle, fetched])
+    look = alias_source(lambda: next(places))
+    first, again = look(), look()
+    assert first.digest == again.digest
+    assert again.path == fetched.resolve()
+
+
+def test_an_alias_that_cannot_be_resolved_leaves_the_old_bundle_serving(own_bundle: Path) -> None:
+    reachable = [True]
+
+    def resolve() -> Path:
+        if not reachable[0]:
+            raise ConnectionError("the registry does not answer")
+        return own_bundle
+
+    watch = Watch({"bundle": alias_source(resolve)}, lambda paths: Selector.load(paths["bundle"], tiny.catalog()))
+    reachable[0] = False
+    report = watch.poll()
+    assert report is not None
+    assert "does not answer" in report.problem
+    assert ranked(watch.live.current)
+
+
+def test_a_file_that_changes_twice_at_the_same_size_is_seen_twice(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    look, seen = file_source(file), list[Version]()
+    for content in (b"aa", b"bb", b"cc"):
+        file.write_bytes(content)
+        seen.append(look())
+    assert len({version.digest for version in seen}) == 3
+
+
+def test_a_first_selector_that_cannot_serve_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        Watch({"catalog": file_source(tmp_path / "nowhere")}, lambda _: plain())
+    with pytest.raises(BundleError, match="manifest"):
+        Watch({"bundle": bundle_source(tmp_path)}, lambda _: plain())
