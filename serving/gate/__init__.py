@@ -1,0 +1,1 @@
+"""The gate: every call is checked again, against what holds at that moment. Needs the `serve` extra."""
