@@ -3,12 +3,13 @@
 Admission, each tool once, whatever does not fit being skipped for a smaller one:
 
 1. core tools, in registry order;
-2. the best-ranked tool that fits, so that a long session cannot crowd out what is asked for now;
+2. the best-ranked tool that fits (of each subgoal, where there are several), so that a long session cannot crowd out
+   what is asked for now;
 3. tools already used in the session, the most recent first;
 4. everything else in rank order.
 
 Then exploration may give one slot to an under-observed tool: a free one if some eligible tool fits there, else that of
-the lowest-ranked tool. Core tools, used tools and the best-ranked tool never lose their place.
+the lowest-ranked tool. Core tools, used tools and the best-ranked tools never lose their place.
 """
 
 from __future__ import annotations
@@ -104,25 +105,27 @@ def build_menu(
     relevance: Sequence[float],
     limits: MenuLimits,
     exploration: Exploration | None = None,
+    ahead: int = 1,
 ) -> Menu:
     """Choose the menu.
 
     `tool_ids`, `tokens` and `allowed` (n,) are by catalog row. `core`, `used` (oldest first) and `ranked` (best first)
     are catalog rows, `relevance` belongs to `ranked`. A row that is not allowed is passed over wherever it stands.
-    A core or used tool that was also ranked keeps its relevance and rank (0 = best). Core tools that meet a limit are
-    in `left_out` like any other: the caller of this function says so to the operator.
+    `ahead`: how many of `ranked` come before the used tools. A core or used tool that was also ranked keeps its
+    relevance and rank (0 = best). Core tools that meet a limit are in `left_out` like any other: the caller of this
+    function says so to the operator.
     """
     board = _Board(limits, tokens)
     ranked_allowed = [int(row) for row in ranked if allowed[row]]
     board.admit((int(row) for row in sorted(core) if allowed[row]), "core")
-    board.admit(ranked_allowed, "ranked", at_most=1)
+    board.admit(ranked_allowed, "ranked", at_most=ahead)
     board.admit((int(row) for row in reversed(used) if allowed[row]), "used")
     # Used and best-ranked at once: it was asked for again, and it belongs to the session's stable part.
     for row in board.admitted.keys() & set(used):
         if board.admitted[row] == "ranked":
             board.admitted[row] = "used"
     board.admit(ranked_allowed, "ranked")
-    best = next((row for row in ranked_allowed if row in board.admitted), None)
+    best = frozenset([row for row in ranked_allowed if row in board.admitted][:ahead])
     propensity = _explore(board, allowed, exploration, best) if exploration is not None else {}
 
     rank = {row: place for place, row in reversed(list(enumerate(ranked)))}
@@ -141,7 +144,9 @@ def build_menu(
     return Menu(entries, board.spent, {tool_ids[row]: limit for row, limit in board.left_out.items()})
 
 
-def _explore(board: _Board, allowed: NDArray[np.bool_], exploration: Exploration, best: int | None) -> dict[int, float]:
+def _explore(
+    board: _Board, allowed: NDArray[np.bool_], exploration: Exploration, best: frozenset[int]
+) -> dict[int, float]:
     """Let the draw fill one slot of `board`; the propensities, by row, of the tools it concerns."""
     open_to_try = exploration.eligible & allowed
     open_to_try[list(board.admitted)] = False
@@ -150,7 +155,7 @@ def _explore(board: _Board, allowed: NDArray[np.bool_], exploration: Exploration
     last = next((row for row, reason in reversed(board.admitted.items()) if reason == "ranked"), None)
     displaced: int | None = None
     tried = np.flatnonzero(open_to_try & (board.tokens <= board.left)) if not board.full else np.empty(0, np.intp)
-    if not len(tried) and last is not None and last != best:
+    if not len(tried) and last is not None and last not in best:
         displaced = last
         tried = np.flatnonzero(open_to_try & (board.tokens <= board.left + int(board.tokens[displaced])))
     if not len(tried):

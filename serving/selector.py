@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from serving.explore import Exploration, eligible_tools
 from serving.features import Signals
 from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
+from serving.judged import Judged, Run
 from serving.mask import MaskResult
 from serving.memory import Usage, UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
@@ -38,8 +38,9 @@ from serving.query import resolve_query
 from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
 from serving.request_filter import RULES as REQUEST_RULES
 from serving.request_filter import request_filter
+from serving.retrieval import in_turns
 from serving.settings import SelectorSettings
-from serving.slice import Abstention, Degradation, MenuEntry, Slice, StageRecord
+from serving.slice import Abstention, MenuEntry, Slice, StageRecord
 from serving.tiebreak import tiebreak
 
 UNTRAINED = "none"
@@ -54,7 +55,7 @@ class Versions(NamedTuple):
     settings: str
 
 
-class _Unavailable(NamedTuple):
+class Unavailable(NamedTuple):
     """The tools that are down, and the hash of their names."""
 
     ids: frozenset[str]
@@ -88,7 +89,7 @@ class Selector:
         self._head = self._optional_head(RELEVANCE)
         self._fit = self._optional_head(ABSTENTION)
         self._cross = self._cross_encoder()
-        self._down = _unavailable(())
+        self.down = _unavailable(())
         self.memory = lru_cache(maxsize=64)(self._memory_of)
         self._filtered = lru_cache(maxsize=64)(self._filter_record)
         self._tokens = self._token_costs()
@@ -123,15 +124,15 @@ class Selector:
     @property
     def unavailable(self) -> frozenset[str]:
         """The tools that are down."""
-        return self._down.ids
+        return self.down.ids
 
     def set_unavailable(self, tool_ids: Iterable[str]) -> None:
         """Tools that are down: masked from the next request on. Replaces the set that was."""
-        self._down = _unavailable(tool_ids)
+        self.down = _unavailable(tool_ids)
 
     def caller_key(self, caller: Caller) -> str:
         """Names all that a decision takes from who asks, and from which tools are down at this moment."""
-        return _caller_key(caller, self._down)
+        return _caller_key(caller, self.down)
 
     def select(
         self,
@@ -148,11 +149,38 @@ class Selector:
         arguments and `request_id` give the same slice; without a request id, one is drawn. Raises InputError for a goal
         that is empty or too long and for a limit that is none.
         """
-        limits = _narrowed(self.settings, max_tools, token_budget)
-        goal = as_subgoal(subgoal)
-        who = caller or Caller()
+        limits = self.limits(max_tools, token_budget)
         request_id = request_id or uuid.uuid4().hex
-        run, down = _Run(), self._down  # read once: a decision is about one moment
+        judged = self.judge(subgoal, caller)
+        run = judged.run
+        with run.stage("menu"):
+            menu = self.menu([judged], limits, request_id, run)
+        with run.stage("policy"):
+            entries = tuple(self.with_verdict(entry, judged) for entry in menu.entries)
+        return Slice(
+            request_id=request_id,
+            catalog_version=self.versions.catalog,
+            bundle_version=self.versions.bundle,
+            policy_version=self.versions.policy,
+            caller_key=judged.caller_key,
+            subgoal=judged.goal,
+            query=judged.query,
+            menu=entries,
+            ranking=self.ranking(judged),
+            abstention=judged.stance,
+            degradations=tuple(run.degradations),
+            record=tuple(run.record),
+            timings_ms=run.timings,
+        ).sealed()
+
+    def judge(self, subgoal: Subgoal | str, caller: Caller | None = None, *, down: Unavailable | None = None) -> Judged:
+        """The first part of a decision: who may be shown for one subgoal, best first, and whether anything fits.
+
+        `down`, for the parts of a decision that are about one moment. Raises InputError for a goal that is empty or too
+        long.
+        """
+        goal, who = as_subgoal(subgoal), caller or Caller()
+        run, down = Run(), down or self.down  # read once: a decision is about one moment
 
         with run.stage("query"):
             query = resolve_query(goal, who.recent)
@@ -177,26 +205,70 @@ class Selector:
             rows, relevant, stance = self._judge(query, found, rows, seen, run)
         with run.stage("tiebreak"):
             order = self._order(rows, relevant)
-            rows, relevant = rows[order], relevant[order]
-        with run.stage("menu"):
-            menu = self._menu(rows, relevant, stance, mask.allowed, permitted, who, memory, limits, request_id, run)
-        with run.stage("policy"):
-            entries = tuple(self._with_verdict(entry, who, goal) for entry in menu.entries)
-        return Slice(
-            request_id=request_id,
-            catalog_version=self.versions.catalog,
-            bundle_version=self.versions.bundle,
-            policy_version=self.versions.policy,
-            caller_key=_caller_key(who, down),
-            subgoal=goal,
+        return Judged(
+            goal=goal,
             query=query,
-            menu=entries,
-            ranking=tuple(self.index.catalog.ids[row] for row in rows.tolist()),
-            abstention=stance,
-            degradations=tuple(run.degradations),
-            record=tuple(run.record),
-            timings_ms=run.timings,
-        ).sealed()
+            who=who,
+            caller_key=_caller_key(who, down),
+            rows=rows[order],
+            relevant=relevant[order],
+            stance=stance,
+            allowed=mask.allowed,
+            permitted=permitted,
+            run=run,
+        )
+
+    def menu(self, judged: Sequence[Judged], limits: MenuLimits, request_id: str, run: Run) -> Menu:
+        """The second part: one menu for one subgoal or several of one caller, whose rankings give their best in turn.
+
+        Entries have no verdicts yet; their relevance is the best over the subgoals, NaN without a trained head.
+        """
+        catalog, who, allowed = self.index.catalog, judged[0].who, judged[0].allowed
+        standing = [one for one in judged if one.stands]
+        ranked = in_turns([one.rows for one in standing], len(catalog))
+        best = np.full(len(catalog), np.nan)
+        for one in standing:
+            best[one.rows] = np.fmax(best[one.rows], one.relevant)
+        menu = build_menu(
+            catalog.ids,
+            self._tokens,
+            allowed,
+            core=self._core,
+            used=[catalog.row[tool] for tool in who.used_tools if tool in catalog.row],
+            ranked=ranked.tolist(),
+            relevance=best[ranked].tolist(),
+            limits=limits,
+            exploration=self._exploration(standing, request_id) if standing else None,
+            ahead=max(1, len({int(one.rows[0]) for one in standing if len(one.rows)})),
+        )
+        left_out = dict(menu.left_out)
+        for tool_id, limit in menu.left_out.items():
+            if catalog[tool_id].core:
+                run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})", "standing")
+        if not standing:
+            left_out = {catalog.ids[row]: "abstained" for one in judged for row in one.rows.tolist()}
+        run.note("menu", len(menu.entries), left_out)
+        return menu
+
+    def with_verdict(self, entry: MenuEntry, judged: Judged) -> MenuEntry:
+        """The entry with what the risk policy says of a call of it for this subgoal."""
+        what, rule = verdict(self.policy, self.catalog[entry.tool_id], judged.who, judged.goal)
+        known = None if entry.relevance is not None and np.isnan(entry.relevance) else entry.relevance
+        return entry.model_copy(update={"verdict": what, "rule": rule, "relevance": known})
+
+    def limits(self, max_tools: int | None = None, token_budget: int | None = None) -> MenuLimits:
+        """The limits of a menu: those of the settings, narrowed by what a request gives. InputError for a bad one."""
+        asked = MenuLimits(
+            self.settings.token_budget if token_budget is None else token_budget,
+            self.settings.max_tools if max_tools is None else max_tools,
+        )
+        return MenuLimits(
+            min(asked.token_budget, self.settings.token_budget), min(asked.max_tools, self.settings.max_tools)
+        )
+
+    def ranking(self, judged: Judged) -> tuple[str, ...]:
+        """The ids of the candidates, best first."""
+        return tuple(self.index.catalog.ids[row] for row in judged.rows.tolist())
 
     def token_cost(self, tool_id: str) -> int:
         """Tokens that a tool takes on the menu."""
@@ -211,7 +283,7 @@ class Selector:
         dropped = {ids[row]: REQUEST_RULES[dropped_by[row]] for row in np.flatnonzero(gone).tolist()}
         return StageRecord(stage="filter", kept=int((mask.allowed & ~gone).sum()), dropped=dropped)
 
-    def _encode(self, query: str, run: _Run) -> Encoded | None:
+    def _encode(self, query: str, run: Run) -> Encoded | None:
         if self.encoder is None or self.bundle is None:
             return None
         encoder, limit, states = self.encoder, self.bundle.manifest.max_query_tokens, self._weights is not None
@@ -232,7 +304,7 @@ class Selector:
             return None
 
     def _rerank(
-        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], last: str | None, run: _Run
+        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], last: str | None, run: Run
     ) -> Signals:
         seen = signals(found, rows, same_domain=same_domain(self.index, rows, last))
         if encoded is None or not len(rows):
@@ -260,7 +332,7 @@ class Selector:
         return last if last is not None and last in self.catalog and allowed[self.catalog.row[last]] else None
 
     def _read_pairs(
-        self, cross: CrossEncoderReranker, query: str, rows: NDArray[np.int64], seen: Signals, run: _Run
+        self, cross: CrossEncoderReranker, query: str, rows: NDArray[np.int64], seen: Signals, run: Run
     ) -> NDArray[np.float32]:
         """The cosines, those of the first candidates corrected by the cross-encoder, as deep as the time allows."""
         assert self.bundle is not None
@@ -273,7 +345,7 @@ class Selector:
         return corrected(seen.cosine, logits, read)
 
     def _judge(
-        self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: _Run
+        self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: Run
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], Abstention]:
         """The candidates, best first, with their relevance (NaN without a trained head), and whether anything fits."""
         if self._head is None or found.cosine is None:
@@ -314,52 +386,18 @@ class Selector:
             return np.arange(len(rows))
         return tiebreak(relevant, self.index.cost[rows], self.index.p50[rows], rows, self.settings.margin)
 
-    def _menu(
-        self,
-        rows: NDArray[np.int64],
-        relevant: NDArray[np.float64],
-        stance: Abstention,
-        allowed: NDArray[np.bool_],
-        permitted: NDArray[np.bool_],
-        who: Caller,
-        memory: UsageMemory | None,
-        limits: MenuLimits,
-        request_id: str,
-        run: _Run,
-    ) -> Menu:
-        catalog, settings = self.index.catalog, self.settings
-        stands = stance.outcome in ("menu", "widen")
-        observed = memory.observations if memory is not None else np.zeros(len(catalog))
+    def _exploration(self, standing: Sequence[Judged], request_id: str) -> Exploration:
+        settings, memory = self.settings, self.memory(standing[0].who.tenant)
+        observed = memory.observations if memory is not None else np.zeros(len(self.catalog))
         eligible = eligible_tools(
-            allowed,
-            permitted,
+            standing[0].allowed,
+            np.logical_or.reduce([one.permitted for one in standing]),
             self.index.risk,
             observed.astype(np.int64),
             threshold=settings.explore_below,
             explore_writes=settings.explore_writes,
         )
-        menu = build_menu(
-            catalog.ids,
-            self._tokens,
-            allowed,
-            core=self._core,
-            used=[catalog.row[tool] for tool in who.used_tools if tool in catalog.row],
-            ranked=rows.tolist() if stands else [],
-            relevance=relevant.tolist() if stands else [],
-            limits=limits,
-            exploration=Exploration(request_id, settings.explore_rate, eligible) if stands else None,
-        )
-        left_out = menu.left_out if stands else {catalog.ids[row]: "abstained" for row in rows.tolist()}
-        for tool_id, limit in menu.left_out.items():
-            if catalog[tool_id].core:
-                run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})", "standing")
-        run.note("menu", len(menu.entries), left_out)
-        return menu
-
-    def _with_verdict(self, entry: MenuEntry, who: Caller, goal: Subgoal) -> MenuEntry:
-        what, rule = verdict(self.policy, self.catalog[entry.tool_id], who, goal)
-        known = None if entry.relevance is not None and np.isnan(entry.relevance) else entry.relevance
-        return entry.model_copy(update={"verdict": what, "rule": rule, "relevance": known})
+        return Exploration(request_id, settings.explore_rate, eligible)
 
     # What is made once
 
@@ -404,29 +442,6 @@ class Selector:
         return {ids[row]: round(float(score), 6) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
 
 
-class _Run:
-    """What one decision leaves behind: times, the record of its stages, what degraded."""
-
-    def __init__(self) -> None:
-        self.timings: dict[str, float] = {}
-        self.record: list[StageRecord] = []
-        self.degradations: list[Degradation] = []
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.timings[name] = (time.perf_counter() - started) * 1000
-
-    def note(
-        self, stage: str, kept: int, dropped: Mapping[str, str] | None = None, scores: Mapping[str, float] | None = None
-    ) -> None:
-        self.record.append(StageRecord(stage=stage, kept=kept, dropped=dict(dropped or {}), scores=dict(scores or {})))
-
-    def degrade(self, stage: str, what: str, kind: Literal["failed", "late", "standing"] = "failed") -> None:
-        self.degradations.append(Degradation(stage=stage, what=what, kind=kind))
-
-
 def as_subgoal(given: Subgoal | str) -> Subgoal:
     """A text as a subgoal of which nothing more is known. InputError for one that is too long or no proper text."""
     if isinstance(given, Subgoal):
@@ -438,18 +453,10 @@ def as_subgoal(given: Subgoal | str) -> Subgoal:
         raise InputError(problem, field="goal", hint="give one step, not a transcript") from error
 
 
-def _unavailable(tool_ids: Iterable[str]) -> _Unavailable:
+def _unavailable(tool_ids: Iterable[str]) -> Unavailable:
     ids = frozenset(tool_ids)
-    return _Unavailable(ids, content_hash(sorted(ids)))
+    return Unavailable(ids, content_hash(sorted(ids)))
 
 
-def _caller_key(caller: Caller, down: _Unavailable) -> str:
+def _caller_key(caller: Caller, down: Unavailable) -> str:
     return content_hash([caller.model_dump_json(), down.key])[:16]
-
-
-def _narrowed(settings: SelectorSettings, max_tools: int | None, token_budget: int | None) -> MenuLimits:
-    asked = MenuLimits(
-        settings.token_budget if token_budget is None else token_budget,
-        settings.max_tools if max_tools is None else max_tools,
-    )
-    return MenuLimits(min(asked.token_budget, settings.token_budget), min(asked.max_tools, settings.max_tools))
