@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 
+import numpy as np
+
 from data.cards import ToolCard
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import ToolcribError
@@ -95,7 +97,12 @@ def verify(selector: Selector) -> None:
 
     Raises UnfitError where a model fails, and whatever else a decision raises. A reranker that is late is only cold.
     """
-    cards = selector.catalog.cards
+    cards, encoder, bundle = selector.catalog.cards, selector.encoder, selector.bundle
+    # by itself as well: what another selector with this bundle has embedded, a decision may find in the cache
+    if encoder is not None and bundle is not None:
+        encoded = encoder.encode([cards[0].name], bundle.manifest.max_query_tokens)
+        if not np.isfinite(encoded.vectors).all():
+            raise UnfitError(f"bundle {bundle.version}: encode: a vector is not finite")
     for card in cards[:: max(1, len(cards) // _PROBES)][:_PROBES]:
         probe = Subgoal(goal=(card.description.strip() or card.name)[:MAX_GOAL_CHARACTERS])
         found = selector.select(probe, _entitled(card), request_id="warm")

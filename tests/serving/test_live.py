@@ -19,6 +19,7 @@ from data.context import Caller
 from data.errors import BundleError, InputError
 from data.jsonl import load_catalog, save_catalog
 from serving.bundle import load_bundle, seal
+from serving.embedding_cache import EmbeddingCache
 from serving.encoder import Encoded
 from serving.live import Live, UnfitError, verify
 from serving.policy import PolicyRule, RiskPolicy
@@ -89,9 +90,11 @@ def test_what_cannot_be_loaded_is_refused_and_the_old_one_serves_on(
     assert not swap.changed
 
 
-def test_an_encoder_that_fails_is_found_before_it_serves(trained: Trained) -> None:
+def test_an_encoder_that_fails_is_found_before_it_serves_also_where_all_is_embedded_already(trained: Trained) -> None:
+    embeddings = EmbeddingCache()
+
     def broken() -> Selector:
-        selector = Selector.load(trained.bundle, tiny.catalog())
+        selector = Selector.load(trained.bundle, tiny.catalog(), embeddings=embeddings)
         assert selector.encoder is not None
         dimension = selector.encoder.dimension
 
@@ -101,12 +104,23 @@ def test_an_encoder_that_fails_is_found_before_it_serves(trained: Trained) -> No
         selector.encoder.encode = nothing_but_nan  # type: ignore[method-assign]
         return selector
 
-    live = Live(Selector.load(trained.bundle, tiny.catalog()))
+    live = Live(Selector.load(trained.bundle, tiny.catalog(), embeddings=embeddings))
+    verify(live.current)
     swap = live.swap(broken)
     assert not swap.accepted
-    assert "its vector is not finite" in swap.problem
+    assert "a vector is not finite" in swap.problem
     with pytest.raises(UnfitError, match="encode"):
         verify(broken())
+
+
+def test_a_head_that_fails_is_found_before_it_serves(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("bad head")
+
+    selector = Selector.load(trained.bundle, tiny.catalog())
+    monkeypatch.setattr("serving.selector.relevance", fail)
+    with pytest.raises(UnfitError, match="relevance: the head failed"):
+        verify(selector)
 
 
 def test_a_catalog_of_guarded_tools_is_verified_on_the_tools_themselves(trained: Trained) -> None:
