@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from threading import Lock
@@ -66,16 +67,24 @@ class _Kept(NamedTuple):
     inert: bool
 
 
-def slice_key(selector: Selector, subgoal: Subgoal | str, caller: Caller, **how: Any) -> SliceKey:
-    """The key of a decision. `how` are the other arguments of `select`: values that JSON can hold, or TypeError.
+def slice_key(
+    selector: Selector, subgoals: Subgoal | str | Sequence[Subgoal | str], caller: Caller, **how: Any
+) -> SliceKey:
+    """The key of a decision on one subgoal, or on several together, in their order.
 
-    Keys are made of JSON, never of what an object prints as: two objects may print alike. Raises InputError for a goal
-    that `select` refuses for its length or its characters.
+    `how` are the other arguments of what decides: values that JSON can hold, or TypeError. Keys are made of JSON, never
+    of what an object prints as: two objects may print alike. Raises InputError for a goal that `select` refuses for its
+    length or its characters.
     """
-    goal, who = as_subgoal(subgoal).model_dump_json(), caller.model_dump_json()
+    if isinstance(subgoals, Subgoal | str):
+        form, goals = "one", [as_subgoal(subgoals).model_dump_json()]
+    else:
+        form, goals = "several", [as_subgoal(one).model_dump_json() for one in subgoals]
+    who = caller.model_dump_json()
     said = json.dumps(how, sort_keys=True, allow_nan=False) if how else ""
     caller_key = selector.caller_key(caller)
-    digest = content_hash([*selector.versions, caller_key, who, goal, said])  # a caller key is cut short: `who` is not
+    # a caller key is cut short: `who` is not
+    digest = content_hash([*selector.versions, caller_key, who, said, form, *goals])
     return SliceKey(digest, caller_key, selector.settings.explore_rate)
 
 

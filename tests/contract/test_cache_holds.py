@@ -301,6 +301,11 @@ def test_the_other_arguments_of_the_selector_are_in_the_key(
     assert (keys[0] == keys[1]) == (first == second)
 
 
+def test_subgoals_together_are_another_decision_than_each_alone_and_their_order_counts(plain: Selector) -> None:
+    asked: list[str | list[str]] = ["a b", ["a b"], ["a", "b"], ["b", "a"], ["a", "b", "b"], ["a", "b "], "a", "b"]
+    assert len({slice_key(plain, subgoals, CALLER) for subgoals in asked}) == len(asked)
+
+
 names = st.lists(st.text(max_size=3), max_size=3).map(tuple)
 
 
