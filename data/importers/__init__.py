@@ -1,4 +1,4 @@
-"""Importers: other people's catalogs and logs as ours, with an account of what was taken and what was not."""
+"""Importers: other people's catalogs as ours, with an account of what was taken and what was not."""
 
 from __future__ import annotations
 
@@ -16,21 +16,17 @@ from data.importers.openai import read_openai
 from data.importers.openapi import read_openapi
 from data.importers.report import ImportReport
 from data.importers.terms import Terms
-from data.jsonl import read_cards, read_plain_traces
+from data.jsonl import read_cards
 from data.plain import Place
-from data.traces import Trace
 
 CATALOG_FORMATS = ("jsonl", "mcp", "openai", "anthropic", "bfcl", "openapi")
-TRACE_FORMATS = ("jsonl", "bfcl")
 
 __all__ = [
     "CATALOG_FORMATS",
-    "TRACE_FORMATS",
     "Bfcl",
     "ImportReport",
     "Server",
     "import_catalog",
-    "import_traces",
     "load_bfcl",
 ]
 
@@ -84,46 +80,6 @@ def import_catalog(
         return Catalog(parsed.items), report
     read = {"mcp": read_mcp, "openai": read_openai, "anthropic": read_anthropic, "openapi": read_openapi}[format]
     return read(path, terms)
-
-
-def import_traces(src: Path | None, format: str, catalog: Catalog) -> tuple[list[Trace], ImportReport]:
-    """The traces of `src` in one of TRACE_FORMATS that call a tool of `catalog`, or none.
-
-    Calls of other tools are counted and left out; what a menu showed stays as it was, and is noted. Raises
-    InputError for an unknown format, a broken line, and if no call is left.
-    """
-    if format not in TRACE_FORMATS:
-        raise _unknown(format, TRACE_FORMATS, "trace")
-    ignored: dict[str, int] = {}
-    traces: tuple[Trace, ...]
-    if format == "bfcl":
-        source = load_bfcl(src)
-        name, traces = source.report.source, source.traces
-    else:
-        name, parsed = str(_needed(src, format)), read_plain_traces(_needed(src, format))
-        traces, ignored = parsed.items, parsed.ignored
-    kept = [trace for trace in traces if trace.tool_id is None or trace.tool_id in catalog]
-    others = len(traces) - len(kept)
-    if others and not any(trace.tool_id is not None for trace in kept):
-        first = next(trace.tool_id for trace in traces if trace.tool_id is not None)
-        raise InputError(
-            f"none of the called tools is in the catalog, for example '{first}'",
-            source=name,
-            field="tool_id",
-            hint="import the catalog that these traces were logged with",
-        )
-    shown = {entry.tool_id for trace in kept for entry in trace.menu or ()}
-    unknown = len(shown - set(catalog.row))
-    report = ImportReport(
-        source=name,
-        format=format,
-        read=len(traces),
-        imported=len(kept),
-        skipped={"its tool is not in the catalog": others} if others else {},
-        ignored=ignored,
-        notes=(f"{unknown} tools on the menus are not in the catalog",) if unknown else (),
-    )
-    return kept, report
 
 
 def _unknown(format: str, known: tuple[str, ...], what: str) -> InputError:

@@ -61,7 +61,7 @@ class LogImport:
                     yield from map(maker.seen, plain_traces(files, self.names, self.account, self.ignored))
                 else:
                     yield from maker.traces(READERS[form](self._records(files), self.account))
-        if not self.tally.tools:
+        if not self.tally.tools and (self.account.skipped or not self.tally.lines):
             raise self._nothing()
 
     def report(self) -> LogReport:

@@ -11,8 +11,9 @@ import pytest
 
 from data.cards import Risk, Trust
 from data.errors import InputError
-from data.importers import import_catalog, import_traces, load_bfcl
+from data.importers import import_catalog, load_bfcl
 from data.importers.bfcl_schema import to_json_schema
+from data.logs import import_logs
 
 
 def function(name: str, description: str = "Does it.", **types: str) -> dict[str, Any]:
@@ -159,10 +160,11 @@ def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
 
 def test_the_two_imports_fit_together(folder: Path) -> None:
     catalog, tools = import_catalog(folder, "bfcl")
-    traces, report = import_traces(folder, "bfcl", catalog)
+    running = import_logs([folder], "bfcl", catalog)
+    (trace,) = running.traces()
     assert (tools.read, tools.imported) == (2, 2)
-    assert (report.read, report.imported, report.notes) == (1, 1, ())
-    assert traces[0].tool_id in catalog
+    assert running.report().records == 1
+    assert trace.tool_id in catalog
 
 
 def test_types_are_changed_in_schemas_and_nowhere_else() -> None:

@@ -11,7 +11,7 @@ import pytest
 from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
 from data.errors import InputError
-from data.importers import import_catalog, import_traces
+from data.importers import import_catalog
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string", "description": "Who"}}, "required": ["to"]}
 SEND = {"name": "send_mail", "description": "Send a mail.", "inputSchema": SCHEMA}
@@ -201,8 +201,6 @@ def test_a_document_that_is_no_json_is_refused(tmp_path: Path, form: str) -> Non
 def test_an_unknown_format_names_the_ones_there_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'yaml' is not a catalog format.*jsonl, mcp, openai, anthropic, bfcl"):
         import_catalog(tmp_path, "yaml")
-    with pytest.raises(InputError, match=r"'yaml' is not a trace format.*jsonl"):
-        import_traces(tmp_path, "yaml", Catalog([]))
 
 
 def test_a_format_that_says_its_own_trust_takes_no_other(tmp_path: Path) -> None:
@@ -216,43 +214,6 @@ def test_plain_tools_are_imported_with_their_counts(tmp_path: Path) -> None:
     catalog, report = import_catalog(path, "jsonl")
     assert catalog.ids == ("a.b", "a.c")
     assert (report.read, report.imported, report.ignored) == (2, 2, {"colour": 1})
-
-
-def calls(folder: Path, *tools: str | None) -> Path:
-    path = folder / "t.jsonl"
-    rows = [{"trace_id": str(n), "subgoal": "g", "tool_id": t, "candidates": ["a", "z"]} for n, t in enumerate(tools)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def test_calls_of_tools_outside_the_catalog_are_counted_and_left_out(tmp_path: Path) -> None:
-    catalog = Catalog([ToolCard(tool_id="a", name="a")])
-    traces, report = import_traces(calls(tmp_path, "a", "b", None, "b"), "jsonl", catalog)
-    assert [trace.tool_id for trace in traces] == ["a", None]
-    assert (report.read, report.imported, list(report.skipped.values())) == (4, 2, [2])
-    assert report.notes == ("1 tools on the menus are not in the catalog",)
-
-
-def test_traces_of_another_catalog_altogether_are_refused(tmp_path: Path) -> None:
-    catalog = Catalog([ToolCard(tool_id="a", name="a")])
-    with pytest.raises(InputError, match=r"none of the called tools.*'b'"):
-        import_traces(calls(tmp_path, "b", None), "jsonl", catalog)
-
-
-def test_one_broken_line_imports_nothing(tmp_path: Path) -> None:
-    path = calls(tmp_path, "a", "a")
-    path.write_text(path.read_text() + '{"trace_id": "3"\n')
-    with pytest.raises(InputError, match=r"line 3"):
-        import_traces(path, "jsonl", Catalog([ToolCard(tool_id="a", name="a")]))
-
-
-def test_a_report_reads_as_lines(tmp_path: Path) -> None:
-    catalog = Catalog([ToolCard(tool_id="a", name="a")])
-    _, report = import_traces(calls(tmp_path, "a", "b"), "jsonl", catalog)
-    first, skipped, note = report.to_text().splitlines()
-    assert first.endswith("(jsonl): 1 of 2 imported")
-    assert skipped == "  skipped 1: its tool is not in the catalog"
-    assert note.startswith("  note: ")
 
 
 @pytest.mark.parametrize(
