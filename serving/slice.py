@@ -72,6 +72,20 @@ class Degradation(Frozen):
     kind: Literal["failed", "late", "standing"] = "failed"
 
 
+class Part(Frozen):
+    """One subgoal of a decision on several: its own candidates, best first, and whether anything fits it.
+
+    `relevance` is that of its candidates which are on the menu, for this subgoal; empty without a trained head.
+    """
+
+    subgoal: Subgoal
+    query: str
+    menu: tuple[str, ...] = ()
+    relevance: dict[str, float] = Field(default_factory=dict)
+    ranking: tuple[str, ...] = ()
+    abstention: Abstention = Abstention()
+
+
 class Slice(Frozen):
     """The decision. Everything but `timings_ms` is a function of versions, caller, subgoal and request id."""
 
@@ -88,6 +102,8 @@ class Slice(Frozen):
     abstention: Abstention = Abstention()
     degradations: tuple[Degradation, ...] = ()
     record: tuple[StageRecord, ...] = ()
+    parts: tuple[Part, ...] = Field(default=(), exclude_if=lambda parts: not parts)
+    """Where the decision is on several subgoals: each of them. Written only then."""
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
     def canonical(self) -> str:
