@@ -26,8 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from data.context import Caller, Recent
 from serving.door.errors import NOT_PERMITTED, DoorError
-from serving.door.grants import MAX_NAMES, Name
 from serving.door.granted import Identity
+from serving.door.grants import MAX_NAMES, Name
 
 Text = Annotated[str, Field(max_length=20_000)]
 ToolId = Annotated[str, Field(max_length=512)]
