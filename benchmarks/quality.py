@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks import sets
 from benchmarks.sets import Set
+from benchmarks.steps import Rows, measure_steps, show_steps, step_report
 from data.trace_store import write_traces
 from toolcrib.demo_data import recipe_for
 from toolcrib.reports import show_evaluation
@@ -103,7 +104,8 @@ def run_stabletoolbench(given: argparse.Namespace) -> dict[str, Any]:
 
 def run_livemcpbench(given: argparse.Namespace) -> dict[str, Any]:
     """Five folds over the tasks; the heads learn from the base sets' requests besides, for the traces are few."""
-    reports = []
+    reports: list[dict[str, Any]] = []
+    rows: Rows = {}
     base = [("bfcl", sets.bfcl()), ("metatool", sets.sample(sets.metatool(given.data), 1500))]
     for fold in range(sets.FOLDS):
         of = sets.livemcpbench(given.data, fold)
@@ -118,7 +120,11 @@ def run_livemcpbench(given: argparse.Namespace) -> dict[str, Any]:
         bundle = trained(given, f"livemcpbench-{fold}", learned, how)
         own = sets.union([("livemcp", of)])
         reports.append(evaluate(bundle, own.catalog, learned.queries, seed=given.seed))
-    return pooled(reports)
+        for rung, measured in measure_steps(bundle, own.catalog, learned.queries).items():
+            rows.setdefault(rung, []).extend(measured)
+    steps = step_report(rows, given.seed)
+    show_steps(steps)
+    return {**pooled(reports), "steps": steps}
 
 
 def pooled(reports: list[dict[str, Any]]) -> dict[str, Any]:

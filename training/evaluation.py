@@ -74,7 +74,7 @@ def evaluate(
         slice_ = selector.select(query.text, request_id=f"evaluation-{number}")
         slices.append((query, slice_))
         if query.gold:
-            rankings = _rankings(query, slice_, selector, untrained)
+            rankings = rankings_of(query, slice_, selector, untrained)
             for rung, ranking in rankings.items():
                 answered[rung].append((query, ranking))
     warm = {query.qid: _has_past(query, past) for query, _ in slices if query.gold}
@@ -116,7 +116,7 @@ def _untrained(catalog: Catalog, settings: SelectorSettings) -> Selector | None:
     return Selector.load(base, catalog, settings=settings) if base is not None else None
 
 
-def _rankings(query: Query, slice_: Slice, selector: Selector, untrained: Selector | None) -> Rankings:
+def rankings_of(query: Query, slice_: Slice, selector: Selector, untrained: Selector | None) -> Rankings:
     """The first DEPTH tools of each rung that can be climbed here, best first."""
     ids = selector.catalog.ids
     lexical = top(selector.index.lexical.scores(slice_.query).bm25, DEPTH)

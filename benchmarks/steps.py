@@ -1,0 +1,86 @@
+"""Whole tasks in steps: each step of a task is asked by itself, and the answers are merged in two ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data.catalog import Catalog
+from data.queries import Query
+from serving.selector import Selector
+from serving.settings import SelectorSettings
+from serving.several import MAX_SUBGOALS, select_several
+from serving.slice import Slice
+from serving.splitting import split
+from training.base import base_bundle
+from training.evaluation import rankings_of
+from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
+
+FIGURES = ("recall@5", "recall@10", "ndcg@10")
+BASELINE = "rrf"
+
+Rows = dict[str, list[dict[str, float]]]
+
+
+def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query]) -> Rows:
+    """Rung -> the ranking metrics of each query, in order.
+
+    Beside the rungs of an evaluation: `steps, in turn` is what serves several subgoals, each giving its best tool in
+    turn; `steps, any` ranks by the chance that the tool serves any of them, 1 - prod(1 - relevance).
+    """
+    settings = SelectorSettings(explore_rate=0.0)
+    selector = Selector.load(bundle, catalog, settings=settings)
+    base = base_bundle()
+    open_settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=True)
+    untrained = Selector.load(base, catalog, settings=open_settings) if base is not None else None
+    rows: Rows = {}
+    for query in queries:
+        whole = selector.select(query.text, request_id="steps")
+        steps = split(query.text)[:MAX_SUBGOALS]
+        apart = [selector.select(step, request_id="steps") for step in steps]
+        rankings = rankings_of(query, whole, selector, untrained)
+        rankings["steps, in turn"] = select_several(selector, steps, request_id="steps").ranking
+        rankings["steps, any"] = serving_any(apart)
+        for rung, ranking in rankings.items():
+            rows.setdefault(rung, []).append(ranking_metrics(ranking, query))
+    return rows
+
+
+def serving_any(steps: Sequence[Slice]) -> tuple[str, ...]:
+    """Tools by the chance that they serve one step or more, as if the steps were independent."""
+    missed: dict[str, float] = {}
+    for step in steps:
+        for tool, relevance in next((r.scores for r in step.record if r.stage == "relevance"), {}).items():
+            missed[tool] = missed.get(tool, 1.0) * (1.0 - relevance)
+    return tuple(sorted(missed, key=lambda tool: (missed[tool], tool)))
+
+
+def step_report(rows: Mapping[str, Sequence[Mapping[str, float]]], seed: int) -> dict[str, Any]:
+    """Rung -> figure -> mean, interval over tasks, and the paired difference to the fused untrained rung."""
+    report: dict[str, Any] = {}
+    for rung, of in rows.items():
+        report[rung] = {}
+        for figure in FIGURES:
+            ours = np.array([row[figure] for row in of])
+            theirs = np.array([row[figure] for row in rows[BASELINE]])
+            report[rung][figure] = {
+                "mean": float(ours.mean()),
+                "interval": bootstrap_interval(ours, seed),
+                "difference": float((ours - theirs).mean()),
+                "difference_interval": paired_difference_interval(ours, theirs, seed),
+            }
+    return report
+
+
+def show_steps(report: Mapping[str, Any]) -> None:
+    for rung, figures in report.items():
+        cells = [
+            f"{name} {100 * f['mean']:.1f} [{100 * f['interval'][0]:.1f}, {100 * f['interval'][1]:.1f}] "
+            f"({100 * f['difference']:+.1f} [{100 * f['difference_interval'][0]:+.1f}, "
+            f"{100 * f['difference_interval'][1]:+.1f}])"
+            for name, f in figures.items()
+        ]
+        print(f"{rung:16s} {'  '.join(cells)}")
