@@ -43,7 +43,7 @@ def new_command(
 def check_command(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The service's YAML file.")],
 ) -> None:
-    """Read the service's file as the service does, and list who it lets in. Check a change before it is put in place."""
+    """Read the service's file as the service does and list who it lets in: before a change is put in place."""
     from serving.door.settings import load_settings
 
     identity = load_settings(config).identity
