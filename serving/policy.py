@@ -22,25 +22,31 @@ A policy file is YAML with the same words:
       - name: deletes_need_an_admin
         verdict: deny
         when: {risk: destructive, envs: [prod], mutation: unknown}
+      - name: large_refunds_are_confirmed
+        verdict: confirm
+        when: {domains: payments, arguments: [{path: $.amount, op: ">", value: 1000}]}
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, WithJsonSchema, field_validator
 
 from data.cards import Risk, RiskField, ToolCard, Trust, TrustField
 from data.catalog import content_hash
 from data.context import Caller, Subgoal
-from data.errors import PolicyError
+from serving.policy_arguments import ArgumentCondition
 from serving.slice import Verdict
 
 DEFAULT_RULE = "default_deny"
+STRICTNESS: tuple[Verdict, ...] = ("allow", "dry_run", "confirm", "deny")
+"""The verdicts from the mildest to the strictest."""
+
+AfterDryRun = Literal["confirm", "allow"]
 
 
 class _Strict(BaseModel):
@@ -55,15 +61,29 @@ def _one_or_more(value: object) -> object:
     return values
 
 
-Risks = Annotated[tuple[RiskField, ...], BeforeValidator(_one_or_more)]
-Trusts = Annotated[tuple[TrustField, ...], BeforeValidator(_one_or_more)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+def _written(item: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}, mode="validation")
+
+
+Risks = Annotated[
+    tuple[RiskField, ...],
+    BeforeValidator(_one_or_more),
+    _written({"enum": [risk.word for risk in Risk]}),
+]
+Trusts = Annotated[
+    tuple[TrustField, ...],
+    BeforeValidator(_one_or_more),
+    _written({"enum": [trust.word for trust in Trust]}),
+]
+Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), _written({"type": "string"})]
+ArgumentConditions = Annotated[tuple[ArgumentCondition, ...], Field(min_length=1)]
 
 
 class Condition(_Strict):
     """When a rule applies: all conditions that are given hold. Names are compared exactly.
 
     `roles_any`: the caller has one of these roles. `mutation`: what is known of the request, `unknown` included.
+    `arguments`: what the call's arguments are like, all of it; see `policy_arguments.py`.
     """
 
     risk: Risks | None = None
@@ -74,6 +94,7 @@ class Condition(_Strict):
     envs: Words | None = None
     mutation: StrictBool | Literal["unknown"] | None = None
     dry_run_supported: StrictBool | None = None
+    arguments: ArgumentConditions | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -84,6 +105,7 @@ class Condition(_Strict):
         return value
 
     def holds(self, card: ToolCard, caller: Caller, subgoal: Subgoal) -> bool:
+        """Whether all conditions hold but those on arguments."""
         known = "unknown" if subgoal.mutation is None else subgoal.mutation
         return (
             (self.risk is None or card.risk in self.risk)
@@ -96,13 +118,26 @@ class Condition(_Strict):
             and (self.dry_run_supported is None or self.dry_run_supported == card.dry_run)
         )
 
+    def fits(self, arguments: Mapping[str, Any] | None) -> bool | None:
+        """Whether the conditions on arguments hold; None where it cannot be told, as while no arguments are known."""
+        if self.arguments is None:
+            return True
+        if arguments is None:
+            return None
+        answers = [condition.holds(arguments) for condition in self.arguments]
+        return False if False in answers else None if None in answers else True
+
 
 class PolicyRule(_Strict):
-    """One row of a policy: its name, its verdict and when it applies."""
+    """One row of a policy: its name, its verdict and when it applies.
+
+    `after_dry_run`, for `dry_run` alone: what a dry run that went well leads to, `confirm` if nothing is said.
+    """
 
     name: str = Field(min_length=1)
     verdict: Verdict
     when: Condition = Condition()
+    after_dry_run: AfterDryRun | None = None
 
 
 class RiskPolicy(_Strict):
@@ -116,91 +151,50 @@ class RiskPolicy(_Strict):
         return content_hash(rule.model_dump_json(exclude_none=True) for rule in self.rules)[:16]
 
 
-def verdict(policy: RiskPolicy, card: ToolCard, caller: Caller, subgoal: Subgoal) -> tuple[Verdict, str]:
-    """The verdict on a call of `card`, with the name of the rule that gave it."""
+@dataclass(frozen=True)
+class Ruling:
+    """A verdict with the rule that gave it. `after_dry_run`: what follows once a `dry_run` went well."""
+
+    verdict: Verdict
+    rule: str
+    after_dry_run: AfterDryRun = "confirm"
+
+
+def ruling(
+    policy: RiskPolicy, card: ToolCard, caller: Caller, subgoal: Subgoal, arguments: Mapping[str, Any] | None = None
+) -> Ruling:
+    """The ruling on a call of `card` with these arguments; None: they are not known yet, as on a menu.
+
+    A rule that may apply and cannot be decided is possible: the ruling is the strictest of the possible rules and of
+    the first that does apply. On a menu a possible `deny` counts as `confirm`: some calls of the tool may go through.
+    """
+    strictest: Ruling | None = None
     for rule in policy.rules:
-        if rule.when.holds(card, caller, subgoal):
-            return rule.verdict, rule.name
-    return "deny", DEFAULT_RULE
+        if not rule.when.holds(card, caller, subgoal):
+            continue
+        fits = rule.when.fits(arguments)
+        if fits is False:
+            continue
+        said: Verdict = rule.verdict
+        if fits is None and arguments is None and said == "deny":
+            said = "confirm"
+        strictest = _stricter(strictest, Ruling(said, rule.name, rule.after_dry_run or "confirm"))
+        if fits:
+            return strictest
+    return _stricter(strictest, Ruling("deny", DEFAULT_RULE))
 
 
-def load_policy(path: Path | str) -> RiskPolicy:
-    """Read a policy from YAML. Raises PolicyError that lists every problem of the file at once."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path}: the policy cannot be read: {error}") from error
-    try:
-        loaded: Any = yaml.load(text, Loader=_NoRepeatedKeys)
-    except yaml.YAMLError as error:
-        raise PolicyError(f"{path}: not readable as YAML: {_first_line(error)}") from error
-    try:
-        policy = RiskPolicy.model_validate(loaded)
-    except ValidationError as error:
-        raise PolicyError(_listed(path, [_described(problem) for problem in error.errors()])) from error
-    problems = _contradictions(policy)
-    if problems:
-        raise PolicyError(_listed(path, problems))
-    return policy
+def verdict(policy: RiskPolicy, card: ToolCard, caller: Caller, subgoal: Subgoal) -> tuple[Verdict, str]:
+    """The verdict on a menu entry, no arguments being known, with the name of the rule that gave it."""
+    found = ruling(policy, card, caller, subgoal)
+    return found.verdict, found.rule
 
 
-def _contradictions(policy: RiskPolicy) -> list[str]:
-    """What is well formed and still cannot be meant."""
-    problems: list[str] = []
-    if not policy.rules:
-        problems.append("rules: there are none, so everything would be denied; write at least one")
-    seen: dict[str, int] = {}
-    for index, rule in enumerate(policy.rules):
-        where = f"rules[{index}] '{rule.name}'"
-        if rule.name in seen:
-            problems.append(
-                f"{where}: rules[{seen[rule.name]}] has the same name; names go into the log, keep them apart"
-            )
-        seen.setdefault(rule.name, index)
-        if rule.name == DEFAULT_RULE:
-            problems.append(f"{where}: the name is taken by the verdict on what no rule matches; choose another")
-        if rule.verdict == "dry_run" and rule.when.dry_run_supported is not True:
-            problems.append(f"{where}: only tools that can run dry may be told to; add 'dry_run_supported: true'")
-        if rule.when == Condition() and index < len(policy.rules) - 1:
-            problems.append(f"{where}: matches everything, so no rule after it is reached; move it to the end")
-    return problems
-
-
-def _described(problem: Any) -> str:
-    """One pydantic problem as `field: message`."""
-    where = ""
-    for part in problem["loc"]:
-        where += f"[{part}]" if isinstance(part, int) else f".{part}" if where else str(part)
-    if problem["type"] == "extra_forbidden":
-        return f"{where}: unknown key; check its spelling"
-    if problem["type"] == "model_type":
-        return f"{where or 'the file'}: expected keys and values"
-    return f"{where}: {problem['msg'].removeprefix('Value error, ')}"
-
-
-def _listed(path: Path | str, problems: list[str]) -> str:
-    listed = "\n".join(f"  - {problem}" for problem in dict.fromkeys(problems))
-    return f"{path}: the policy cannot be used:\n{listed}"
-
-
-def _first_line(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"line {mark.line + 1}: {problem}" if mark is not None else str(problem)
-
-
-class _NoRepeatedKeys(yaml.SafeLoader):
-    """YAML lets a later key replace an earlier one in silence; in a policy that is a hidden change of a rule."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a single word", key.start_mark)
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key.value}' is repeated", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+def _stricter(standing: Ruling | None, other: Ruling) -> Ruling:
+    """The stricter of two; of equally strict ones the first, whose rule is the one to name."""
+    if standing is None or STRICTNESS.index(other.verdict) > STRICTNESS.index(standing.verdict):
+        return other
+    return standing
 
 
 _PRODUCTION = ("prod", "production")

@@ -138,7 +138,7 @@ def _explained(validator: jsonschema_rs.Validator, arguments: dict[str, Any]) ->
 
 def _told(error: jsonschema_rs.ValidationError) -> Problem:
     """The library's error in words that hold nothing of the value."""
-    kind = error.kind
+    kind: Any = error.kind
     path = json_path(error.instance_path)
     code, message = _PLAIN.get(kind.name, ("no_match", "does not meet the tool's schema"))
     hint = ""

@@ -50,7 +50,7 @@ def select_command(
 
     With --explain the output names tools that the caller may not know of: it is for operators.
     """
-    from serving.policy import load_policy
+    from serving.policy_file import load_policy
     from serving.selector import Selector
 
     if form is not None and (as_json or with_record):
