@@ -144,17 +144,16 @@ def _values(value: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
         yield value
         return
     step, rest = steps[0], steps[1:]
-    if not isinstance(value, dict if isinstance(step, str) else list):
+    if isinstance(step, str) and isinstance(value, dict):
+        inner = [value[step]] if step in value else []
+    elif not isinstance(step, str) and isinstance(value, list):
+        inner = value if isinstance(step, _Everything) else value[step : step + 1]
+    else:
         if value is not None:
             yield _OTHER_KIND
-    elif isinstance(step, _Everything):
-        for item in value:
-            yield from _values(item, rest)
-    elif isinstance(step, str):
-        if step in value:
-            yield from _values(value[step], rest)
-    elif step < len(value):
-        yield from _values(value[step], rest)
+        return
+    for item in inner:
+        yield from _values(item, rest)
 
 
 def _contains(found: Any, value: Any) -> bool | None:
