@@ -202,5 +202,8 @@ def _explores(key: SliceKey, request_id: str) -> bool:
 def _weight(made: Slice) -> int:
     """Names and scores in a slice, and what its texts take, at 64 characters an entry."""
     texts = len(made.query) + len(made.subgoal.goal)
-    recorded = sum(len(record.dropped) + len(record.scores) for record in made.record)
-    return 16 + 8 * len(made.menu) + len(made.ranking) + recorded + texts // 64
+    names = sum(len(record.dropped) + len(record.scores) for record in made.record)
+    for part in made.parts:
+        texts += len(part.query) + len(part.subgoal.goal)
+        names += len(part.ranking) + len(part.menu) + len(part.relevance)
+    return 16 + 8 * len(made.menu) + len(made.ranking) + names + texts // 64
