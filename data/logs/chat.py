@@ -7,13 +7,13 @@ they offered to the model is kept with the step that it was offered at.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from data.logs.account import Account
-from data.logs.conversation import About, decisions
-from data.logs.events import Decision, Result, Turn
+from data.logs.conversation import About
+from data.logs.events import Decision, Turn
+from data.logs.exchanges import Exchange, chain, exchange_decisions
 from data.logs.grouping import grouped
 from data.logs.json_stream import Record
 from data.logs.messages import tool_names, turns
@@ -29,6 +29,7 @@ _CONVERSATION_KEYS = (
 _VERDICT_KEYS = ("task_success", "success", "verdict", "resolved")
 _TENANT_KEYS = ("tenant", "tenant_id", "tenantId", "organization_id", "org_id")
 _REMEMBERED_RESPONSES = 500_000
+_NAMELESS = ("begins:", "file:", "at:")
 
 
 def chat_decisions(records: Iterable[Record], account: Account) -> Iterator[Decision]:
@@ -148,111 +149,41 @@ def _answer(response: dict[str, Any]) -> list[Any]:
 def _opening(line: dict[str, Any]) -> str:
     """A key for a conversation that has none: how it begins."""
     opening = [turn for turn in turns(line["messages"]) if turn.role != "system"][:1]
-    return f"begins:{_chain(opening)[-1]}" if opening else f"at:{line['where']}"
+    return f"begins:{chain(opening)[-1]}" if opening else f"at:{line['where']}"
 
 
 def _of_group(key: str, group: list[dict[str, Any]], account: Account) -> Iterator[Decision]:
-    conversations = _conversations(group)
-    elsewhere = {
-        result.call_id: result
-        for _, told in conversations
-        for turn in told
-        for result in turn.results
-        if result.call_id
-    }
-    offered, times = _offers(conversations)
-    named = not key.startswith(("begins:", "file:", "at:"))
     verdicts = [line["task_success"] for line in group if line["task_success"] is not None]
-    step, seen = 0, set[str]()
-    for line, told in _longest(conversations):
-        chain = _chain(told)
-        about = About(
-            key if named else f"chat:{chain[-1][:24]}",
-            line["tenant"],
-            line["agent"],
-            instant(line["ts"]),
-            verdicts[-1] if verdicts else None,
-            line["where"],
+    exchanges = [
+        Exchange(
+            asked,
+            answered,
+            tool_names(line["tools"]),
+            About(
+                "" if key.startswith(_NAMELESS) else key,
+                line["tenant"],
+                line["agent"],
+                instant(line["ts"]),
+                verdicts[-1] if verdicts else None,
+                line["where"],
+            ),
         )
-        menus = [offered.get(before) for before in ("", *chain[:-1])]
-        stamped = [times.get(before) for before in ("", *chain[:-1])]
-        if not named:
-            step, seen = 0, set()
-        for decision in decisions(
-            told, menus, about, account, elsewhere=elsewhere, times=stamped, seen=seen, start=step
-        ):
-            yield decision
-            step += 1
+        for line, asked, answered in _told(group)
+    ]
+    yield from exchange_decisions(exchanges, account)
 
 
-Told = tuple[dict[str, Any], list[Turn]]
-
-
-def _conversations(group: list[dict[str, Any]]) -> list[Told]:
-    """Each record's turns, its answer included; lines of one message each are one conversation, and so is a chain."""
+def _told(group: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[Turn], list[Turn]]]:
+    """Each record, what was sent and what came back. Lines of one message each are one record, and so is a chain."""
     if all(line["bare"] for line in group):
-        whole = {**group[-1], "tools": next((line["tools"] for line in group if line["tools"]), None)}
-        return [(whole, turns([message for line in group for message in line["messages"]]))]
-    told: list[Told] = []
+        tools = next((line["tools"] for line in group if line["tools"]), None)
+        yield {**group[-1], "tools": tools}, turns([message for line in group for message in line["messages"]]), []
+        return
     so_far: list[Any] = []
     for line in group:
         asked = line["messages"]
         asked = [{"role": "user", "content": asked}] if isinstance(asked, str) else list(asked)
-        if line["chained"] or (so_far and not any(_is_user(message) for message in asked)):
+        if line["chained"] or (so_far and not any(mapping(message).get("role") == "user" for message in asked)):
             asked = [*so_far, *asked]
-        # whoever answers starts a new turn; it never runs on from what was sent
-        told.append((line, turns([*asked, *line["answer"]])))
+        yield line, turns(asked), turns(line["answer"])
         so_far = [*asked, *line["answer"]]
-    return told
-
-
-def _is_user(message: object) -> bool:
-    return isinstance(message, dict) and message.get("role") == "user"
-
-
-def _offers(conversations: list[Told]) -> tuple[dict[str, tuple[str, ...] | None], dict[str, Any]]:
-    """What was offered, and when, by what had been said before the answer."""
-    offered: dict[str, tuple[str, ...] | None] = {}
-    times: dict[str, Any] = {}
-    for line, told in conversations:
-        names = tool_names(line["tools"])
-        chain = ["", *_chain(told)]
-        answered = bool(line["answer"]) and bool(told)
-        places = [len(told) - 1] if answered and not line["bare"] else range(len(told))
-        for place in places:
-            if answered or chain[place] not in offered:
-                offered[chain[place]] = names if names is not None else offered.get(chain[place])
-                times.setdefault(chain[place], instant(line["ts"]))
-        for place in range(len(told)):  # steps of a history whose own requests are not in the log
-            offered.setdefault(chain[place], names)
-    return offered, times
-
-
-def _longest(conversations: list[Told]) -> Iterator[Told]:
-    """The conversations that no other one goes on from, each once."""
-    inner: set[str] = set()
-    for _, told in conversations:
-        inner.update(_chain(told)[:-1])
-    given: set[str] = set()
-    for line, told in conversations:
-        chain = _chain(told)
-        if chain and chain[-1] not in inner and chain[-1] not in given:
-            given.add(chain[-1])
-            yield line, told
-
-
-def _chain(told: Iterable[Turn]) -> list[str]:
-    """A digest of the conversation up to and with each of its turns; equal where everything said so far is."""
-    digest = hashlib.sha256()
-    chain = []
-    for turn in told:
-        parts = [turn.role, turn.text.strip()]
-        parts += [f"{call.call_id} {call.name}" for call in turn.calls]
-        parts += [_identity_of(result) for result in turn.results]
-        digest.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\1")
-        chain.append(digest.hexdigest())
-    return chain
-
-
-def _identity_of(result: Result) -> str:
-    return result.call_id or f"{result.name} {result.payload}"

@@ -35,11 +35,12 @@ def decisions(
     times: Sequence[datetime | None] = (),
     seen: set[str] | None = None,
     start: int = 0,
+    told: Sequence[bool] | None = None,
 ) -> Iterator[Decision]:
     """The steps of a conversation, numbered from `start`.
 
     `menus` and `times` are what was offered at each turn, and when; `elsewhere` results that stand in other logs of the
-    conversation, `seen` the ids of calls that were given already.
+    conversation, `seen` the ids of calls that were given already, `told` which turns are steps of this log (None: all).
 
     Calls of one message are one step. Its own words are those of the message itself, or of the last message since
     anything else was said. A request that is answered without a call, where tools were offered, is a step without a
@@ -57,6 +58,10 @@ def decisions(
         if turn.role == "user" and turn.text.strip():
             request, said, searched, alone = turn.text, "", "", True
         if turn.role != "assistant":
+            continue
+        if told is not None and not told[number]:
+            used.update(call.call_id for call in turn.calls)
+            said, alone = "", False
             continue
         said = turn.text if turn.text.strip() else said
         searched = turn.searched or searched

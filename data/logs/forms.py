@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from data.logs.account import Account
 from data.logs.files import opened
-from data.logs.json_stream import records
+from data.logs.json_stream import Record, records
+from data.logs.otlp_proto import is_protobuf, proto_records
 from data.logs.values import items, mapping, text
 
 _LOOKED_AT = 50
@@ -17,11 +19,17 @@ _LOOKED_AT = 50
 def told_form(path: Path) -> str | None:
     """The form of the first record that has one; None where none of the first has."""
     with opened(path, Account()) as stream:
-        for value, _ in islice(records(stream, str(path), Account()), _LOOKED_AT):
+        for value, _ in islice(values(stream, str(path), Account()), _LOOKED_AT):
             form = form_of(value)
             if form is not None:
                 return form
     return None
+
+
+def values(stream: BinaryIO, source: str, account: Account) -> Iterator[Record]:
+    """The values of an open file, JSON or protobuf."""
+    head = stream.peek(64)[:64]  # type: ignore[attr-defined]
+    return proto_records(stream, source, account) if is_protobuf(head) else records(stream, source, account)
 
 
 def form_of(value: Any) -> str | None:
@@ -33,6 +41,10 @@ def form_of(value: Any) -> str | None:
     keys = value.keys()
     if "tool_id" in keys and "trace_id" in keys:
         return "jsonl"
+    if keys & {"resourceSpans", "resource_spans"} or (
+        "attributes" in keys and keys & {"traceId", "context", "span_id"}
+    ):
+        return "otel"
     return _chat_form(value)
 
 

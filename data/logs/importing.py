@@ -13,9 +13,10 @@ from data.logs.account import Account
 from data.logs.chat import chat_decisions
 from data.logs.events import Decision
 from data.logs.files import find, opened
-from data.logs.forms import told_form
-from data.logs.json_stream import Record, records
+from data.logs.forms import told_form, values
+from data.logs.json_stream import Record
 from data.logs.names import Mapped, Names, load_mapping
+from data.logs.otel import otel_decisions
 from data.logs.outcomes import Judge
 from data.logs.plain import bfcl_traces, plain_traces
 from data.logs.report import LogReport, report
@@ -25,7 +26,7 @@ from data.traces import Trace
 
 Reader = Callable[[Iterable[Record], Account], Iterator[Decision]]
 
-READERS: dict[str, Reader] = {"openai": chat_decisions, "anthropic": chat_decisions}
+READERS: dict[str, Reader] = {"otel": otel_decisions, "openai": chat_decisions, "anthropic": chat_decisions}
 """Forms whose files are JSON, each with what makes decisions of the values."""
 
 FORMATS = ("auto", "jsonl", *READERS, "bfcl")
@@ -88,7 +89,7 @@ class LogImport:
         for path in files:
             self.account.files += 1
             with opened(path, self.account) as stream:
-                yield from records(stream, str(path), self.account)
+                yield from values(stream, str(path), self.account)
 
     def _nothing(self) -> InputError:
         """The error of an import without a usable call: what there was instead, and what to look at."""

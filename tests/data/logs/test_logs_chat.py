@@ -15,7 +15,9 @@ from stand_in import answering
 from data.wire_names import wire_name
 
 ASK = "Am I free on Friday? Then tell Ann."
-FUNCTIONS = [{"type": "function", "function": {"name": wire_name(t), "parameters": {"type": "object"}}} for t in DESK.ids]
+FUNCTIONS = [
+    {"type": "function", "function": {"name": wire_name(t), "parameters": {"type": "object"}}} for t in DESK.ids
+]
 
 
 def chat_answer(text: str | None, *calls: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:

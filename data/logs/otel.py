@@ -1,0 +1,115 @@
+"""OpenTelemetry: spans as OTLP JSON, as OTLP protobuf, or as the SDK prints them, and their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from data.logs.account import Account
+from data.logs.events import Decision
+from data.logs.genai import is_told, span_of
+from data.logs.grouping import grouped
+from data.logs.json_stream import Record
+from data.logs.spans import span_decisions
+from data.logs.values import first, instant, items, mapping, text
+
+NO_SPAN = "a record that is no span"
+
+_NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
+_ERROR = frozenset({2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR"})
+
+
+def otel_decisions(records: Iterable[Record], account: Account) -> Iterator[Decision]:
+    """The steps of every trace in OTLP documents or single spans, in any order over any number of files."""
+    keyed = ((raw["trace_id"], raw) for raw in _raw_spans(records, account))
+    for _, group in grouped(keyed, account):
+        spans = [span_of(raw, instant(raw["start"]), instant(raw["end"]), account) for raw in group]
+        yield from span_decisions(spans, account)
+
+
+def _raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str, Any]]:
+    for value, where in records:
+        if not isinstance(value, dict):
+            account.skip(NO_SPAN, where)
+            continue
+        batches = first(value, ("resourceSpans", "resource_spans", "batches"))
+        if isinstance(batches, list):
+            for batch in map(mapping, batches):
+                resource = _attributes(mapping(batch.get("resource")).get("attributes"))
+                scopes = first(batch, ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
+                for span in (one for scope in items(scopes) for one in items(mapping(scope).get("spans"))):
+                    yield from _raw(mapping(span), resource, where, account)
+        else:
+            resource = _attributes(mapping(value.get("resource")).get("attributes"))
+            yield from _raw(value, resource, where, account)
+
+
+def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Account) -> Iterator[dict[str, Any]]:
+    """One span with what is needed of it; a span of something else keeps its place in the tree and nothing more."""
+    context = mapping(span.get("context"))
+    trace_id = text(first(span, ("traceId", "trace_id")) or first(context, ("trace_id", "traceId")))
+    span_id = text(first(span, ("spanId", "span_id")) or first(context, ("span_id", "spanId")))
+    if not trace_id or not span_id:
+        account.skip(NO_SPAN, where)
+        return
+    account.records += 1
+    parent = text(first(span, ("parentSpanId", "parent_span_id", "parent_id")))
+    attributes = _attributes(span.get("attributes"))
+    told = is_told(attributes) or " " in text(span.get("name"))
+    events = [
+        {"name": text(event.get("name")), "attributes": _attributes(event.get("attributes"))}
+        for event in map(mapping, items(span.get("events")) if told else [])
+    ]
+    end = first(span, ("endTimeUnixNano", "end_time_unix_nano", "end_time"))
+    failed, error = _failure(span, attributes, events)
+    tenant = {key: value for key, value in resource.items() if "tenant" in key}
+    yield {
+        "trace_id": trace_id.removeprefix("0x"),
+        "span_id": span_id.removeprefix("0x"),
+        "parent_id": "" if parent in _NO_PARENT else parent.removeprefix("0x"),
+        "name": text(span.get("name")),
+        "attributes": {**tenant, **attributes} if told else tenant,
+        "events": events,
+        "start": first(span, ("startTimeUnixNano", "start_time_unix_nano", "start_time")),
+        "end": end,
+        "failed": failed if end not in {None, "0", 0} or failed else None,
+        "error": error,
+        "where": f"{where}, span {span_id[:32]}",
+    }
+
+
+def _failure(span: dict[str, Any], attributes: dict[str, Any], events: list[dict[str, Any]]) -> tuple[bool, str]:
+    """Whether a span ended in an error, and all that it says of it."""
+    status = mapping(span.get("status"))
+    failed = first(status, ("code", "status_code")) in _ERROR or bool(attributes.get("error.type"))
+    if not failed:
+        return False, ""
+    told = [attributes.get("error.type"), attributes.get("rpc.response.status_code")]
+    told += [first(status, ("message", "description"))]
+    for event in events:
+        if event["name"] == "exception":
+            told += [event["attributes"].get("exception.type"), event["attributes"].get("exception.message")]
+    said = ": ".join(dict.fromkeys(str(part) for part in told if part))
+    return True, said or "error"
+
+
+def _attributes(attributes: object) -> dict[str, Any]:
+    """Attributes as a dictionary, from OTLP's list of typed pairs or as they are."""
+    if isinstance(attributes, dict):
+        return attributes
+    pairs = [mapping(pair) for pair in items(attributes)]
+    return {text(pair.get("key")): _value(pair.get("value")) for pair in pairs if pair.get("key")}
+
+
+def _value(value: object) -> Any:
+    typed = mapping(value)
+    if "intValue" in typed:
+        return int(typed["intValue"])
+    for key in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+        if key in typed:
+            return typed[key]
+    if "arrayValue" in typed:
+        return [_value(one) for one in items(mapping(typed["arrayValue"]).get("values"))]
+    if "kvlistValue" in typed:
+        return _attributes(mapping(typed["kvlistValue"]).get("values"))
+    return None
