@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/quality"), help="where benchmarks.quality wrote")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bf16", action="store_true", help="as benchmarks.quality was told")
+    parser.set_defaults(no_rerankers=False)
     given = parser.parse_args()
     for name in given.sets:
         report = ablation(name, given)

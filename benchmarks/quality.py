@@ -38,6 +38,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/quality"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bf16", action="store_true", help="train in bfloat16, where the CPU is made for it")
+    parser.add_argument(
+        "--no-rerankers", action="store_true", help="train none: where `auto` serves none, half the time"
+    )
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)
@@ -54,6 +57,8 @@ def main() -> None:
 
 
 def recipe(given: argparse.Namespace, **changes: Any) -> Recipe:
+    if given.no_rerankers:
+        changes |= {"cross_encoder": {"epochs": 0}, "interaction": {"epochs": 0}}
     return Recipe.model_validate({"seed": given.seed, "bf16": given.bf16, **changes})
 
 
