@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +40,7 @@ from serving.request_filter import RULES as REQUEST_RULES
 from serving.request_filter import request_filter
 from serving.retrieval import in_turns
 from serving.settings import SelectorSettings
-from serving.slice import Abstention, MenuEntry, Slice, StageRecord
+from serving.slice import Abstention, MenuEntry, Recovery, Slice, StageRecord
 from serving.tiebreak import tiebreak
 
 UNTRAINED = "none"
@@ -150,8 +150,65 @@ class Selector:
         that is empty or too long and for a limit that is none.
         """
         limits = self.limits(max_tools, token_budget)
-        request_id = request_id or uuid.uuid4().hex
-        judged = self.judge(subgoal, caller)
+        return self.show(self.judge(subgoal, caller), limits, request_id or uuid.uuid4().hex)
+
+    def judge(
+        self,
+        subgoal: Subgoal | str,
+        caller: Caller | None = None,
+        *,
+        down: Unavailable | None = None,
+        without: Mapping[str, str] | None = None,
+        candidates: int | None = None,
+    ) -> Judged:
+        """The first part of a decision: who may be shown for one subgoal, best first, and whether anything fits.
+
+        `down`, for the parts of a decision that are about one moment. `without`: tools to leave out besides, each with
+        the reason for the record. `candidates`: how many, if not as many as the settings say. Raises InputError for a
+        goal that is empty or too long.
+        """
+        goal, who = as_subgoal(subgoal), caller or Caller()
+        run, down = Run(), down or self.down  # read once: a decision is about one moment
+
+        with run.stage("query"):
+            query = resolve_query(goal, who.recent)
+        with run.stage("mask"):
+            mask = self.index.mask.apply(who, down.ids)
+            run.record.append(mask.record)
+        with run.stage("filter"):
+            wanted = request_filter(self.index.risk, goal)
+            allowed = self._without(mask, without, run) if without else mask.allowed
+            permitted = allowed & wanted.keep
+            run.record.append(self._filtered(mask, wanted.rule.tobytes()))
+        with run.stage("encode"):
+            encoded = self._encode(query, run)
+        with run.stage("retrieve"):
+            memory = self.memory(who.tenant)
+            vector = encoded.vectors[0] if encoded is not None else None
+            found = evidence(query, vector, self.index, memory, allowed)
+            rows, fused = gather(found, candidates or self.settings.candidates, np.flatnonzero(permitted))
+            run.note("retrieve", len(rows), scores=self._named(rows, fused))
+        with run.stage("rerank"):
+            seen = self._rerank(query, encoded, found, rows, self._last_tool(who, mask.allowed), run)
+        with run.stage("relevance"):
+            rows, relevant, stance = self._judge(query, found, rows, seen, run)
+        with run.stage("tiebreak"):
+            order = self._order(rows, relevant)
+        return Judged(
+            goal=goal,
+            query=query,
+            who=who,
+            caller_key=_caller_key(who, down),
+            rows=rows[order],
+            relevant=relevant[order],
+            stance=stance,
+            allowed=allowed,
+            permitted=permitted,
+            run=run,
+        )
+
+    def show(self, judged: Judged, limits: MenuLimits, request_id: str, recovery: Recovery | None = None) -> Slice:
+        """The second part of a decision: the menu, with a verdict on each of its tools."""
         run = judged.run
         with run.stage("menu"):
             menu = self.menu([judged], limits, request_id, run)
@@ -170,56 +227,12 @@ class Selector:
             abstention=judged.stance,
             degradations=tuple(run.degradations),
             record=tuple(run.record),
+            recovery=recovery,
             timings_ms=run.timings,
         ).sealed()
 
-    def judge(self, subgoal: Subgoal | str, caller: Caller | None = None, *, down: Unavailable | None = None) -> Judged:
-        """The first part of a decision: who may be shown for one subgoal, best first, and whether anything fits.
-
-        `down`, for the parts of a decision that are about one moment. Raises InputError for a goal that is empty or too
-        long.
-        """
-        goal, who = as_subgoal(subgoal), caller or Caller()
-        run, down = Run(), down or self.down  # read once: a decision is about one moment
-
-        with run.stage("query"):
-            query = resolve_query(goal, who.recent)
-        with run.stage("mask"):
-            mask = self.index.mask.apply(who, down.ids)
-            run.record.append(mask.record)
-        with run.stage("filter"):
-            wanted = request_filter(self.index.risk, goal)
-            permitted = mask.allowed & wanted.keep
-            run.record.append(self._filtered(mask, wanted.rule.tobytes()))
-        with run.stage("encode"):
-            encoded = self._encode(query, run)
-        with run.stage("retrieve"):
-            memory = self.memory(who.tenant)
-            vector = encoded.vectors[0] if encoded is not None else None
-            found = evidence(query, vector, self.index, memory, mask.allowed)
-            rows, fused = gather(found, self.settings.candidates, np.flatnonzero(permitted))
-            run.note("retrieve", len(rows), scores=self._named(rows, fused))
-        with run.stage("rerank"):
-            seen = self._rerank(query, encoded, found, rows, self._last_tool(who, mask.allowed), run)
-        with run.stage("relevance"):
-            rows, relevant, stance = self._judge(query, found, rows, seen, run)
-        with run.stage("tiebreak"):
-            order = self._order(rows, relevant)
-        return Judged(
-            goal=goal,
-            query=query,
-            who=who,
-            caller_key=_caller_key(who, down),
-            rows=rows[order],
-            relevant=relevant[order],
-            stance=stance,
-            allowed=mask.allowed,
-            permitted=permitted,
-            run=run,
-        )
-
     def menu(self, judged: Sequence[Judged], limits: MenuLimits, request_id: str, run: Run) -> Menu:
-        """The second part: one menu for one subgoal or several of one caller, whose rankings give their best in turn.
+        """One menu for one subgoal or several of one caller, whose rankings give their best in turn.
 
         Entries have no verdicts yet; their relevance is the best over the subgoals, NaN without a trained head.
         """
@@ -275,6 +288,14 @@ class Selector:
         return int(self._tokens[self.catalog.row[tool_id]])
 
     # The stages
+
+    def _without(self, mask: MaskResult, left_out: Mapping[str, str], run: Run) -> NDArray[np.bool_]:
+        """What the mask let through but for some tools; the record names those of them that it did let through."""
+        allowed = mask.allowed.copy()
+        gone = {tool: why for tool, why in left_out.items() if tool in self.catalog and allowed[self.catalog.row[tool]]}
+        allowed[[self.catalog.row[tool] for tool in gone]] = False
+        run.note("left_out", int(allowed.sum()), gone)
+        return allowed
 
     def _filter_record(self, mask: MaskResult, rule: bytes) -> StageRecord:
         """What the request filter dropped of that which the mask let through; `rule` (n,) int8, as bytes."""

@@ -83,6 +83,17 @@ def select_several(
     ).sealed()
 
 
+def subgoals_of(steps: Sequence[str], request: Subgoal) -> tuple[Subgoal, ...]:
+    """Steps as subgoals of the request that they were split from; a single one is the request itself.
+
+    A request that only reads has steps that only read. One that writes has steps of which some may read: not known.
+    """
+    if len(steps) == 1:
+        return (request,)
+    mutation = False if request.mutation is False else None
+    return tuple(Subgoal(goal=step, mutation=mutation, required_access=request.required_access) for step in steps)
+
+
 def _check(subgoals: Sequence[Subgoal | str]) -> None:
     if not subgoals:
         raise InputError("there is no subgoal", field="subgoals", hint="give at least one step")

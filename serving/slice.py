@@ -10,6 +10,7 @@ from pydantic import Field
 from data.cards import Frozen
 from data.catalog import content_hash
 from data.context import Subgoal
+from data.traces import ErrorClass
 
 Verdict = Literal["allow", "confirm", "dry_run", "deny"]
 Outcome = Literal["menu", "ask", "widen", "missing_capability"]
@@ -86,6 +87,28 @@ class Part(Frozen):
     abstention: Abstention = Abstention()
 
 
+class Failure(Frozen):
+    """One call that was refused or failed, of a tool that the caller may see."""
+
+    tool_id: str
+    error_class: ErrorClass
+
+
+class Recovery(Frozen):
+    """What a slice after a failed call adds: how often this step was tried, what failed, and what to do now.
+
+    `near_misses` and `missing_connections` are there where nothing fits: tools that come nearest, and connections that
+    the caller lacks and may be told of. `final`: it is no use to ask again for this step.
+    """
+
+    tries: int
+    failed: tuple[Failure, ...] = ()
+    advice: str = ""
+    near_misses: tuple[str, ...] = ()
+    missing_connections: tuple[str, ...] = ()
+    final: bool = False
+
+
 class Slice(Frozen):
     """The decision. Everything but `timings_ms` is a function of versions, caller, subgoal and request id."""
 
@@ -104,6 +127,8 @@ class Slice(Frozen):
     record: tuple[StageRecord, ...] = ()
     parts: tuple[Part, ...] = Field(default=(), exclude_if=lambda parts: not parts)
     """Where the decision is on several subgoals: each of them. Written only then."""
+    recovery: Recovery | None = Field(default=None, exclude_if=lambda recovery: recovery is None)
+    """Where the decision follows a failed call. Written only then."""
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
     def canonical(self) -> str:
