@@ -61,6 +61,13 @@ def _one_or_more(value: object) -> object:
     return values
 
 
+def _said(value: object) -> object:
+    # A key without a value would otherwise read as "matches everything": the widest rule from a slip of the pen.
+    if value is None:
+        raise ValueError("has no value; leave the key out to say nothing")
+    return value
+
+
 def _written(item: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}, mode="validation")
 
@@ -99,10 +106,7 @@ class Condition(_Strict):
     @field_validator("*", mode="before")
     @classmethod
     def _written_means_said(cls, value: object) -> object:
-        # A key without a value would otherwise read as "matches everything": the widest rule from a slip of the pen.
-        if value is None:
-            raise ValueError("has no value; leave the condition out to match everything")
-        return value
+        return _said(value)
 
     def holds(self, card: ToolCard, caller: Caller, subgoal: Subgoal) -> bool:
         """Whether all conditions hold but those on arguments."""
@@ -138,6 +142,11 @@ class PolicyRule(_Strict):
     verdict: Verdict
     when: Condition = Condition()
     after_dry_run: AfterDryRun | None = None
+
+    @field_validator("after_dry_run", mode="before")
+    @classmethod
+    def _written_means_said(cls, value: object) -> object:
+        return _said(value)
 
 
 class RiskPolicy(_Strict):

@@ -42,8 +42,7 @@ def policy_json_schema() -> dict[str, Any]:
     schema = RiskPolicy.model_json_schema(mode="validation")
     for model in [schema, *schema["$defs"].values()]:
         for name, field in model.get("properties", {}).items():
-            if name != "value":
-                model["properties"][name] = _without_null(field)
+            model["properties"][name] = _without_null(field)
     schema["properties"]["rules"]["minItems"] = 1
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -168,7 +167,7 @@ def _line(lines: Lines, path: tuple[str | int, ...]) -> str:
 
 def _without_null(field: dict[str, Any]) -> dict[str, Any]:
     """A condition is left out or has a value: a written null, which a default of None would admit, is neither."""
-    rest = {key: value for key, value in field.items() if not (key == "default" and value is None)}
+    rest = {key: value for key, value in field.items() if key != "default"}
     kinds = [kind for kind in rest.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) == len(rest.get("anyOf", ())):
         return rest

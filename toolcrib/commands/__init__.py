@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from toolcrib.commands import catalog, decision, keys, learning, loop, traces
+from toolcrib.commands import catalog, decision, keys, learning, loop, policy, traces
 
 app = typer.Typer(
     name="toolcrib",
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("demo")(loop.demo_command)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(traces.app, name="traces")
+app.add_typer(policy.app, name="policy")
 app.command("mine")(learning.mine_command)
 app.command("train")(learning.train_command)
 app.command("evaluate")(learning.evaluate_command)
