@@ -50,13 +50,18 @@ def infer_risk(name: str, description: str = "") -> Risk:
     """
     found = verb_risk(name)
     if found is None:
-        found = _strongest([_stem(word) for word in split_identifier(description)[:1]])
+        found = sentence_risk(description)
     return Risk.WRITE if found is None else found
 
 
 def verb_risk(name: str) -> Risk | None:
     """The risk that the verbs of a name speak of; None where it holds no known verb."""
     return _strongest(split_identifier(name))
+
+
+def sentence_risk(text: str) -> Risk | None:
+    """The risk that a sentence's first word speaks of, in its plain form or the third person; None for no verb."""
+    return _strongest([_stem(word) for word in split_identifier(text[:80])[:1]])
 
 
 def _strongest(words: list[str]) -> Risk | None:

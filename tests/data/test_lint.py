@@ -140,18 +140,12 @@ def test_read_only_that_its_name_contradicts_is_reported_by_weight() -> None:
         ({"name": "send_mail_to_people_now", "description": "Send mail to people now"}, "description-short"),
         ({"description": "word " * 500}, "description-long"),
         ({"description": "Runs any code and does anything."}, "catch-all"),
-        ({"input_schema": {"properties": {"to": {}}, "required": ["to"]}}, "parameter-undocumented"),
+        ({"input_schema": {"properties": {"to": {"type": "string"}}, "required": ["to"]}}, "parameter-undocumented"),
         ({"owner": ""}, "owner-missing"),
     ],
 )
 def test_a_thin_card_is_reported(changes: dict[str, Any], rule: str) -> None:
     assert rules(card(**changes)) == [rule]
-
-
-def test_an_optional_parameter_and_a_strange_schema_are_no_findings() -> None:
-    assert rules(card(input_schema={"properties": {"to": {}}})) == []
-    assert rules(card(input_schema={"properties": [], "required": "to"})) == []
-    assert rules(card(input_schema={"properties": {"to": True}, "required": ["to", "x", 1]})) == []
 
 
 def test_a_repeated_description_is_reported_once_with_the_others() -> None:
