@@ -105,7 +105,7 @@ def _sqlite(url: sa.URL, durability: Durability) -> sa.Engine:
     path.parent.mkdir(parents=True, exist_ok=True)
     # what users wrote is for the owner's eyes; the log beside it takes its mode from this file
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_S})
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_S}, hide_parameters=True)
     synchronous = "FULL" if durability == "power" else "NORMAL"
 
     @sa.event.listens_for(engine, "connect")
@@ -126,4 +126,4 @@ def _postgres(url: sa.URL) -> sa.Engine:
     # a server that does not answer is an error within seconds, and a connection that died is replaced when asked for
     limits: dict[str, Any] = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _UNANSWERED_MS}
     arguments = {name: value for name, value in limits.items() if name not in url.query}
-    return sa.create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_timeout=_BUSY_S)
+    return sa.create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_timeout=_BUSY_S, hide_parameters=True)
