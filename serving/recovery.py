@@ -3,7 +3,7 @@
 | how it failed | the tool | what else |
 |---|---|---|
 | `validation` | stays, first: it was the right choice | a second time, it is left out |
-| `auth`, `timeout`, `unavailable`, `rate_limited` | stays, last: right, but cannot now | its server's tools go last too |
+| `auth`, `timeout`, `unavailable`, `rate_limited` | stays, last: it cannot now | its server's tools go last too |
 | `wrong_tool`, `tool_error`, `empty_result` | is left out | |
 
 What failed earlier for the same step counts on. The menu is wider than the one before: twice the candidates, tools and

@@ -49,8 +49,8 @@ class RemoteSplitter:
     """Splits by asking `model` at `base_url` ("http://host/v1"). Threads may share it; `close` ends its connections.
 
     `key_variable` names the environment variable that holds the key, read once a request; blank: no key is sent.
-    `timeout_s` bounds the wait for the answer, and once more its arrival. Raises InputError for a base URL that is none and for a timeout that is
-    not above 0.
+    `timeout_s` bounds the wait for the answer, and then its arrival. Raises InputError for a base URL that is none and
+    for a timeout that is not above 0.
     """
 
     base_url: str
@@ -64,9 +64,9 @@ class RemoteSplitter:
         try:
             parts = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise InputError(f"'{self.base_url}' is no HTTP address ({error})", field="base_url") from error
-        if parts.scheme not in ("http", "https") or not parts.host:
-            raise InputError(f"'{self.base_url}' is no HTTP address", field="base_url", hint="such as http://host/v1")
+            raise _no_address() from error
+        if parts.scheme not in ("http", "https") or not parts.host or not 0 < (parts.port or 80) < 65536:
+            raise _no_address()
         if parts.userinfo:
             raise InputError("the address holds a password", field="base_url", hint="name a variable with the key")
         if not 0 < self.timeout_s < float("inf"):
@@ -131,6 +131,11 @@ class RemoteSplitter:
 
 class _UnusableError(Exception):
     """An answer that gives no steps; its message says why, without quoting it."""
+
+
+def _no_address() -> InputError:
+    # not quoted: it may hold a password
+    return InputError("that is no HTTP address", field="base_url", hint="such as http://host/v1")
 
 
 def _steps(body: bytes, text: str, at_most: int) -> tuple[str, ...]:
