@@ -66,7 +66,8 @@ _OPENINGS = (
     | _VERBS_OR_NOUNS
     | _ADVERBS
     | _of(
-        "me us for at up out down what what's which who who's when where where's why how how's is are was were do does did about"
+        "me us for at up out down what what's which who who's when where where's why how how's "
+        "is are was were do does did about"
     )
 )
 

@@ -9,7 +9,7 @@ Cuts, each only where it is safe:
 
 What is quoted, code or in brackets is never looked into, nor what an artefact or a person is to do ("a script to read X
 and print Y", "remind me to call X and buy Y"). A sentence that only tells of circumstances goes with the request that
-follows it. A step that points back is given what it points at: "send it to Ann (the sales report)".
+follows it. A short step that points back is given what it points at: "send it to Ann (the sales report)".
 
 Only texts come out: nothing here says what a step may do.
 """
@@ -39,6 +39,8 @@ from serving.imperatives import (
 MAX_STEPS = 8
 
 _CONTEXT_WORDS = 8
+_OWN_WORDS = 4
+"""A step with more words than this beside its pronoun is found by these."""
 _HEADER_CHARACTERS = 160
 
 _OPAQUE = re.compile(
@@ -97,8 +99,8 @@ _PLEASANT = frozenset(
 )
 _GENERIC = frozenset(
     split_identifier(
-        "do this the following steps step tasks task things thing these for me please i need want you to help with would "
-        "like can could here are is what my list of and a plan in order as follows below"
+        "do this the following steps step tasks task things thing these for me please i need want you to help with "
+        "would like can could here are is what my list of and a plan in order as follows below"
     )
 )
 _POINTS_BACK = re.compile(
@@ -268,7 +270,7 @@ def _gathered(text: str, shadow: str, spans: list[_Span]) -> list[str]:
             else:
                 waiting.append(said)
             continue
-        if _POINTS_BACK.search(said) and subject and not waiting:
+        if subject and not waiting and _says_little(said):
             said = f"{said.rstrip('.')} ({subject})"
         steps.append(" ".join([*waiting, _under(text, span.header, said)]))
         waiting = []
@@ -278,6 +280,11 @@ def _gathered(text: str, shadow: str, spans: list[_Span]) -> list[str]:
             return [" ".join(waiting)]
         steps[-1] = " ".join([steps[-1], *waiting])
     return steps
+
+
+def _says_little(said: str) -> bool:
+    """Whether a step points back and has too few words of its own to be understood alone."""
+    return bool(_POINTS_BACK.search(said)) and len(words_of(_POINTS_BACK.sub(" ", said))) <= _OWN_WORDS
 
 
 def _under(text: str, header: str, said: str) -> str:
