@@ -1,4 +1,4 @@
-"""Doors: tools that search for other tools, or call them; what stands behind is what was meant."""
+"""Doors: tools that search for other tools, call them, or keep a plan; none is what a step was for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from data.logs.events import Call
 from data.logs.names import Mapped, Wrapper
-from data.logs.values import first, mapping, text, unpacked
+from data.logs.values import first, items, mapping, text, unpacked
 
 KNOWN_SEARCHES = frozenset(
     {
@@ -20,6 +20,8 @@ KNOWN_WRAPPERS = {
     for name in ("call_tool", "invoke_tool", "execute_tool", "run_tool", "use_mcp_tool", "execute-tool", "call-tool")
 }
 """Names that are read like this unless the catalog has a tool of the name."""
+
+KNOWN_PLANS = frozenset({"TodoWrite", "update_plan", "write_todos", "todo_write", "write_plan"})
 
 _QUERY_KEYS = ("query", "goal", "subgoal", "task", "q", "search", "pattern", "description", "text")
 _NAME_KEYS = ("tool_name", "tool", "name", "tool_id", "id")
@@ -35,6 +37,15 @@ def searched(call: Call, mapped: Mapped) -> str | None:
     if key:
         return text(arguments.get(key))
     return text(first(arguments, _QUERY_KEYS))
+
+
+def planned(call: Call) -> str | None:
+    """The open step of a plan that a call writes down, or nothing; None where the call writes none."""
+    if call.name not in KNOWN_PLANS:
+        return None
+    steps = [mapping(step) for step in items(first(mapping(call.arguments), ("todos", "plan", "steps", "items")))]
+    opened = next((step for step in steps if step.get("status") in {"in_progress", "active"}), {})
+    return text(first(opened, ("content", "step", "text", "title", "activeForm")))
 
 
 def found(payload: Any) -> Iterator[tuple[str, str]]:
@@ -77,4 +88,6 @@ def unwrapped(call: Call, mapped: Mapped) -> Call | None:
 
 def is_door(name: str, mapped: Mapped) -> bool:
     """Whether a name is a door and no tool of its own."""
-    return any(name in known for known in (mapped.searches, mapped.wrappers, KNOWN_SEARCHES, KNOWN_WRAPPERS))
+    return any(
+        name in known for known in (mapped.searches, mapped.wrappers, KNOWN_SEARCHES, KNOWN_WRAPPERS, KNOWN_PLANS)
+    )

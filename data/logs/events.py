@@ -63,8 +63,9 @@ class Turn:
 class Decision:
     """One step of an agent: what it wanted, what it could choose from, and the calls that it then made, if any.
 
-    `said` are the model's own words just before, `searched` its search for a tool, `plan` the step of a plan, `request`
-    the user's last words: the goal is chosen among them. `offered` None = the log does not say.
+    `said` are the model's own words just before, `searched` its search for a tool, `plan` the open step of its plan,
+    `request` the user's last words, `hint` words that stand in where there are none of these: the goal is chosen among
+    them. `offered` None = the log does not say.
     """
 
     trace_id: str
@@ -72,6 +73,7 @@ class Decision:
     said: str = ""
     searched: str = ""
     plan: str = ""
+    hint: str = ""
     offered: tuple[str, ...] | None = None
     calls: tuple[Call, ...] = ()
     step: int | None = None

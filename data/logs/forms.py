@@ -39,13 +39,20 @@ def form_of(value: Any) -> str | None:
     if not isinstance(value, dict):
         return None
     keys = value.keys()
-    if "tool_id" in keys and "trace_id" in keys:
-        return "jsonl"
-    if keys & {"resourceSpans", "resource_spans"} or (
-        "attributes" in keys and keys & {"traceId", "context", "span_id"}
-    ):
-        return "otel"
-    return _chat_form(value)
+    inner = [value, *(mapping(value.get(key)) for key in ("message", "payload", "data", "request"))]
+    told = {
+        "jsonl": {"tool_id", "trace_id"} <= keys,
+        "otel": bool(keys & {"resourceSpans", "resource_spans"})
+        or ("attributes" in keys and bool(keys & {"traceId", "context", "span_id"})),
+        "mcp": any("jsonrpc" in one for one in inner),
+        "langsmith": any("run_type" in one for one in (value, *map(mapping, items(value.get("runs"))))),
+        "langfuse": "observations" in keys or ({"traceId", "type"} <= keys) or _is_langfuse_page(value),
+    }
+    return next((form for form, is_told in told.items() if is_told), None) or _chat_form(value)
+
+
+def _is_langfuse_page(value: dict[str, Any]) -> bool:
+    return any({"traceId", "type"} <= mapping(one).keys() for one in items(value.get("data"))[:1])
 
 
 def _chat_form(value: dict[str, Any]) -> str | None:

@@ -14,7 +14,8 @@ from data.logs.account import Account
 from data.logs.events import Call, Turn
 from data.logs.messages import tool_names, turns
 from data.logs.spans import Kind, Span
-from data.logs.values import boolean, first, items, mapping, milliseconds, number, plain_text, text, unpacked
+from data.logs.trees import arguments_of, request_of
+from data.logs.values import boolean, first, items, mapping, milliseconds, number, text, unpacked
 
 Attributes = Mapping[str, Any]
 
@@ -59,6 +60,7 @@ TENANT_KEYS = ("tenant.id", "tenant", "tenant_id", "organization.id", "traceloop
 _INDEXED_INPUT = ("gen_ai.prompt.", "llm.input_messages.")
 _INDEXED_OUTPUT = ("gen_ai.completion.", "llm.output_messages.")
 _INDEXED_TOOLS = ("llm.request.functions.", "llm.tools.")
+_REQUEST_KEYS = ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "gen_ai.prompt")
 _VERDICT_NAMES = ("task", "success", "goal", "complet", "resol", "correct")
 
 
@@ -96,7 +98,7 @@ def span_of(raw: Mapping[str, Any], start: datetime | None, end: datetime | None
     if kind == "chat":
         return Span(**shared, asked=tuple(asked), answer=tuple(answer), offered=offered)
     users = [turn.text for turn in asked if turn.role == "user" and turn.text.strip()]
-    return Span(**shared, offered=offered, request=users[-1] if users else _request(attributes))
+    return Span(**shared, offered=offered, request=users[-1] if users else request_of(first(attributes, _REQUEST_KEYS)))
 
 
 def _kind(attributes: Attributes, name: str) -> Kind:
@@ -129,7 +131,7 @@ def _call(raw: Mapping[str, Any], start: datetime | None, end: datetime | None) 
     failed: bool | None = raw["failed"]
     return Call(
         name,
-        _arguments(arguments),
+        arguments_of(arguments),
         text(first(attributes, SERVER_KEYS)),
         str(first(attributes, CALL_ID_KEYS) or ""),
         answered,
@@ -141,23 +143,6 @@ def _call(raw: Mapping[str, Any], start: datetime | None, end: datetime | None) 
         milliseconds(start, end),
         number(first(attributes, ("cost_usd", "gen_ai.usage.cost"))),
     )
-
-
-def _arguments(arguments: Any) -> Any:
-    """The arguments themselves, out of the envelopes of instrumented functions."""
-    if isinstance(arguments, dict):
-        for key in ("kwargs", "inputs", "tool_input"):
-            inner = unpacked(arguments.get(key))
-            if isinstance(inner, dict) and arguments.keys() <= {
-                "args",
-                "kwargs",
-                "inputs",
-                "tool_input",
-                "tags",
-                "metadata",
-            }:
-                return inner
-    return arguments
 
 
 def _messages(raw: Mapping[str, Any], account: Account) -> tuple[list[Turn], list[Turn]]:
@@ -278,21 +263,6 @@ def _offers(attributes: Attributes) -> tuple[str, ...] | None:
 
 def _plain_tool(tool: Any) -> Any:
     return {"json_schema": tool} if isinstance(tool, str) else tool
-
-
-def _request(attributes: Attributes) -> str:
-    """What an agent was asked, where it is no message: a text, or an object with one under a usual name."""
-    value = unpacked(first(attributes, ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "gen_ai.prompt")))
-    value = _arguments(value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        found = first(value, ("request", "question", "query", "input", "task", "prompt", "text", "message", "goal"))
-        if isinstance(found, str):
-            return found
-        texts = [one for one in value.values() if isinstance(one, str)]
-        return texts[0] if len(texts) == 1 else plain_text(found)
-    return ""
 
 
 def _verdict(raw: Mapping[str, Any]) -> bool | None:

@@ -8,7 +8,7 @@ from data.context import MAX_GOAL_CHARACTERS
 from data.logs.events import Decision
 from data.words import split_identifier
 
-GoalSource = Literal["model", "search", "plan", "request"]
+GoalSource = Literal["model", "search", "plan", "request", "arguments"]
 
 _SAYS_NOTHING = frozenset(
     {
@@ -26,18 +26,20 @@ def goal_of(decision: Decision) -> tuple[str, GoalSource] | None:
     """The goal and where it comes from; None where a log has no words at all.
 
     In this order: the model's own words just before the call, unless they are manners only ("Let me check."); what it
-    searched a tool by; the open step of its plan; the user's request. A step without a call has the request.
+    searched a tool by; the open step of its plan; the user's request; the words inside the call's arguments. A step
+    without a call has the request.
     """
-    said = decision.said.strip()
-    if decision.calls and says_something(said):
-        return said[-MAX_GOAL_CHARACTERS:], "model"
-    if decision.calls and decision.searched.strip():
-        return decision.searched.strip()[:MAX_GOAL_CHARACTERS], "search"
-    if decision.calls and decision.plan.strip():
-        return decision.plan.strip()[:MAX_GOAL_CHARACTERS], "plan"
-    if decision.request.strip():
-        return decision.request.strip()[:MAX_GOAL_CHARACTERS], "request"
-    return (said[-MAX_GOAL_CHARACTERS:], "model") if said else None
+    said = decision.said.strip()[-MAX_GOAL_CHARACTERS:]
+    ranked: list[tuple[str, GoalSource]] = [
+        (decision.request, "request"),
+        (said, "model"),
+        (decision.hint, "arguments"),
+    ]
+    if decision.calls:
+        own = said if says_something(said) else ""
+        ranked = [(own, "model"), (decision.searched, "search"), (decision.plan, "plan"), *ranked]
+    found = ((words.strip()[:MAX_GOAL_CHARACTERS], origin) for words, origin in ranked if words.strip())
+    return next(found, None)
 
 
 def says_something(said: str) -> bool:

@@ -15,6 +15,9 @@ from data.logs.events import Decision
 from data.logs.files import find, opened
 from data.logs.forms import told_form, values
 from data.logs.json_stream import Record
+from data.logs.langfuse import langfuse_decisions
+from data.logs.langsmith import langsmith_decisions
+from data.logs.mcp_proxy import mcp_decisions
 from data.logs.names import Mapped, Names, load_mapping
 from data.logs.otel import otel_decisions
 from data.logs.outcomes import Judge
@@ -26,7 +29,14 @@ from data.traces import Trace
 
 Reader = Callable[[Iterable[Record], Account], Iterator[Decision]]
 
-READERS: dict[str, Reader] = {"otel": otel_decisions, "openai": chat_decisions, "anthropic": chat_decisions}
+READERS: dict[str, Reader] = {
+    "otel": otel_decisions,
+    "openai": chat_decisions,
+    "anthropic": chat_decisions,
+    "langsmith": langsmith_decisions,
+    "langfuse": langfuse_decisions,
+    "mcp": mcp_decisions,
+}
 """Forms whose files are JSON, each with what makes decisions of the values."""
 
 FORMATS = ("auto", "jsonl", *READERS, "bfcl")

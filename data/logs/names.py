@@ -137,7 +137,13 @@ class Names:
                     return Resolved(found[0], how)
                 if found:
                     return Resolved(None, "ambiguous", found)
-        return Resolved(None, "unknown")
+        return self._of_another_server(name) or Resolved(None, "unknown")
+
+    def _of_another_server(self, name: str) -> Resolved | None:
+        """A joined name whose server the catalog calls by another name, where only one tool is called like that."""
+        bare = re.split(r"__|[./:]", name)[-1]
+        found = dict(self._tiers)["name"].get(bare, ()) if bare != name else ()
+        return Resolved(found[0], "name behind another server") if len(found) == 1 else None
 
     def _count(self, name: str, server: str, resolved: Resolved) -> None:
         self.how[resolved.how] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -35,6 +35,16 @@ BENT_SPAN = "a call that ends before it starts, its latency left out"
 MENU_STRANGER = "an offered tool that is not in the catalog"
 
 _REASONS = {"unknown": UNKNOWN_TOOL, "ambiguous": AMBIGUOUS_TOOL, "left_out": LEFT_OUT}
+
+
+@dataclass
+class _Meant:
+    """What the calls since the request have said of what comes next."""
+
+    request: str | None = None
+    searched: str = ""
+    plan: str = ""
+    found: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -74,32 +84,22 @@ class Maker:
         return row
 
     def _rows(self, steps: Iterable[Decision]) -> Iterator[Trace]:
-        searched, found, request = "", {}, None
+        meant = _Meant()
         for number, decision in enumerate(steps):
-            if decision.request != request:
-                searched, request = "", decision.request
-            called: list[tuple[Call, str]] = []
-            for logged in decision.calls:
-                words = self._searched(logged)
-                if words is not None:
-                    searched = words or searched
-                    found = dict.fromkeys(self._resolved(doors.found(logged.payload)))
-                    continue
-                call = self._behind(logged)
-                tool_id = self._tool(call, decision)
-                if tool_id is not None:
-                    called.append((call, tool_id))
+            if decision.request != meant.request:
+                meant = _Meant(decision.request)
+            called = [
+                (call, tool_id) for logged in decision.calls for call, tool_id in self._called(logged, decision, meant)
+            ]
             if decision.calls and not called:
                 continue
-            goal = goal_of(decision)
-            if goal is None and not searched:
+            plan, searched = decision.plan or meant.plan, decision.searched or meant.searched
+            goal = goal_of(replace(decision, plan=plan, searched=searched))
+            if goal is None:
                 self.account.skip(NO_GOAL, decision.where)
                 continue
-            words, origin = goal if goal is not None else ("", "request")
-            if searched and origin in {"plan", "request"} and called:
-                words, origin = searched[:MAX_GOAL_CHARACTERS], "search"
+            words, origin = goal
             self.tally.goals[origin] += 1
-            menu = self._menu(decision, list(found))
             shared: dict[str, Any] = {
                 "trace_id": decision.trace_id,
                 "step": number if decision.step is None else decision.step,
@@ -107,43 +107,50 @@ class Maker:
                 "request": _clean(decision.request[:MAX_GOAL_CHARACTERS]),
                 "goal": _clean(words),
                 "caller": {"agent": decision.agent} if decision.agent else None,
-                "menu": menu,
+                "menu": self._menu(decision, meant.found),
                 "task_success": decision.task_success,
             }
             if not called:
                 yield Trace(**shared, ts=self._instant(decision.ts, decision))
             for call, tool_id in called:
-                verdict = self.judge.verdict(call, self.source)
-                self.tally.rules[verdict.rule] += 1
-                yield Trace(
-                    **shared,
-                    ts=self._instant(call.ts or decision.ts, decision),
-                    tool_id=tool_id,
-                    arguments=self._arguments(call, decision),
-                    outcome=verdict.outcome,
-                    error_class=verdict.error_class,
-                    latency_ms=self._latency(call, decision),
-                    cost_usd=call.cost_usd,
-                )
+                yield self._row(shared, call, tool_id, decision)
 
-    def _searched(self, call: Call) -> str | None:
-        if call.name not in self.names.mapped.searches and self._is_tool(call):
-            return None
-        return doors.searched(call, self.names.mapped)
+    def _row(self, shared: dict[str, Any], call: Call, tool_id: str, decision: Decision) -> Trace:
+        verdict = self.judge.verdict(call, self.source)
+        self.tally.rules[verdict.rule] += 1
+        return Trace(
+            **shared,
+            ts=self._instant(call.ts or decision.ts, decision),
+            tool_id=tool_id,
+            arguments=self._arguments(call, decision),
+            outcome=verdict.outcome,
+            error_class=verdict.error_class,
+            latency_ms=self._latency(call, decision),
+            cost_usd=call.cost_usd,
+        )
 
-    def _behind(self, call: Call) -> Call:
-        if call.name not in self.names.mapped.wrappers and self._is_tool(call):
-            return call
-        return doors.unwrapped(call, self.names.mapped) or call
-
-    def _is_tool(self, call: Call) -> bool:
-        return self.names.resolve(call.name, call.server, count=False).tool_id is not None
-
-    def _tool(self, call: Call, decision: Decision) -> str | None:
+    def _called(self, logged: Call, decision: Decision, meant: _Meant) -> Iterator[tuple[Call, str]]:
+        """The call with its tool; a search or a plan is remembered for what follows, and is no call of a tool."""
+        mapped = self.names.mapped
+        known = self.names.resolve(logged.name, logged.server, count=False)
+        is_tool = known.tool_id is not None
+        if logged.name in mapped.searches or not is_tool:
+            words = doors.searched(logged, mapped)
+            if words is not None:
+                meant.searched = words or meant.searched
+                meant.found = list(dict.fromkeys(self._resolved(doors.found(logged.payload))))
+                return
+            plan = doors.planned(logged)
+            if plan is not None:
+                meant.plan = plan or meant.plan
+                return
+        inside = doors.unwrapped(logged, mapped) if logged.name in mapped.wrappers or not is_tool else None
+        call = inside or logged
         resolved = self.names.resolve(call.name, call.server)
         if resolved.tool_id is None:
             self.account.skip(_REASONS[resolved.how], f"{decision.where}, '{call.name[:80]}'")
-        return resolved.tool_id
+        else:
+            yield call, resolved.tool_id
 
     def _menu(self, decision: Decision, found: list[str]) -> tuple[Shown, ...] | None:
         """What could be chosen from. Behind a search it is what the search found, not the door itself."""
