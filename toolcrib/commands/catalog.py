@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from data.cards import Trust
-from data.findings import to_json, to_sarif, to_text
+from data.findings import SEVERITIES, Finding, fails, to_json, to_sarif, to_text
 from data.importers import CATALOG_FORMATS, import_catalog
 from data.importers.live import DEFAULT_TIMEOUT_S
 from data.jsonl import load_catalog, read_objects, save_catalog
-from data.lint import lint_catalog
+from data.lint.suppressions import read_suppressions, suppressed
 from data.overlay import read_overlay
 from toolcrib.screen import say
 from toolcrib.sources import read_source
@@ -27,6 +27,21 @@ class LintFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
+
+
+class FailOn(StrEnum):
+    """From which severity on a check fails."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+    def fails(self, findings: list[Finding]) -> bool:
+        """Whether it does."""
+        if self is FailOn.NEVER:
+            return False
+        return fails(findings, next(severity for severity in SEVERITIES if severity == self.value))
 
 
 class TrustWord(StrEnum):
@@ -91,9 +106,25 @@ def import_command(
 def lint_command(
     catalog: Annotated[Path, typer.Argument(metavar="CATALOG", help="The catalog.jsonl to check.")],
     form: Annotated[LintFormat, typer.Option("--format", help="How to print the findings.")] = LintFormat.TEXT,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="The least grave finding that makes the exit code 1.")
+    ] = FailOn.ERROR,
+    suppress: Annotated[
+        Path | None, typer.Option("--suppress", help="A YAML file of findings that are right as they are, and why.")
+    ] = None,
+    bundle: Annotated[
+        str | None,
+        typer.Option("--bundle", "-b", help="Compare and search by this bundle's vectors too, or by 'none'."),
+    ] = None,
+    own_words: Annotated[
+        bool, typer.Option("--self-test/--no-self-test", help="Whether each tool must be found by its own words.")
+    ] = True,
 ) -> None:
-    """Check the tools' texts and rules. Exit code 1 where a finding is an error."""
-    findings = lint_catalog(load_catalog(catalog))
+    """Check the tools' texts, names, risks and schemas. Exit code 1 where a finding is as grave as --fail-on."""
+    from toolcrib.linting import findings_of
+
+    accepted = [] if suppress is None else read_suppressions(suppress)
+    findings = suppressed(findings_of(load_catalog(catalog), bundle, own_words), accepted)
     if form is LintFormat.TEXT:
         say(to_text(findings))
     elif form is LintFormat.JSON:
@@ -101,5 +132,5 @@ def lint_command(
     else:
         lines = {str(row.get("tool_id")): number for number, row in read_objects(catalog)}
         print(to_sarif(findings, str(catalog), lines))
-    if any(finding.severity == "error" for finding in findings):
+    if fail_on.fails(findings):
         raise typer.Exit(1)
