@@ -21,6 +21,11 @@ _EXTRA_OF = {
         *("torch", "transformers", "sentence_transformers", "accelerate", "datasets", "sklearn", "onnx", "skl2onnx"),
         *("mlflow", "matplotlib", "pyarrow", "ibis", "duckdb"),
     },
+    "serve": {
+        *("fastapi", "uvicorn", "sqlalchemy", "alembic", "jsonschema_rs", "jwt", "httpx", "prometheus_client"),
+        "opentelemetry",
+    },
+    "postgres": {"psycopg"},
     "spark": {"pyspark"},
     "mcp": {"mcp", "anyio", "httpx2"},
 }

@@ -58,17 +58,20 @@ class Database:
         self.engine.dispose()
 
 
-def open_database(url: str | Path, *, durability: Durability = "process") -> Database:
-    """Open a database and bring its tables to this version; a SQLite file is made where there is none.
+def open_database(url: str | Path, *, durability: Durability = "process", make: bool = True) -> Database:
+    """Open a database and bring its tables to this version; a SQLite file is made where there is none, if `make`.
 
     `url`: a path, `sqlite:///PATH`, or `postgresql://USER:PASSWORD@HOST/NAME`. What is committed survives the end of
     the process by any means; with `durability="power"` SQLite waits for the disk at each commit, so that it survives
     the end of the machine too. (PostgreSQL does as its server is configured.)
 
-    Raises InputError for a URL of another kind and StoreError for a database that cannot be opened or is newer.
+    Raises InputError for a URL of another kind and for a file that is not there, and StoreError for a database that
+    cannot be opened or is newer.
     """
     where = _url(url)
     name = where.render_as_string(hide_password=True)
+    if not make and where.get_backend_name() == "sqlite" and not Path(str(where.database)).exists():
+        raise InputError("there is no database here", source=str(where.database), hint=_FORMS)
     try:
         engine = _sqlite(where, durability) if where.get_backend_name() == "sqlite" else _postgres(where)
         database = Database(engine, name, Path(str(where.database)) if engine.dialect.name == "sqlite" else None)

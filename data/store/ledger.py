@@ -169,7 +169,7 @@ class Ledger:
 
     def _keep_masks(self, connection: sa.Connection, shared: dict[str, Mask]) -> None:
         self._lock_masks(connection, shared=True)
-        known = set(connection.scalars(sa.select(masks.c.digest).where(masks.c.digest.in_(shared))))
+        known = set(connection.scalars(_KNOWN_MASKS, {"digests": list(shared)}))
         fresh = [mask_row(shared[digest]) for digest in sorted(shared.keys() - known)]
         if fresh:
             connection.execute(self.database.insert_new(masks), fresh)
@@ -180,6 +180,8 @@ class Ledger:
             kind = "_shared" if shared else ""
             connection.execute(sa.text(f"SELECT pg_advisory_xact_lock{kind}(:lock)"), {"lock": _MASKS_LOCK})
 
+
+_KNOWN_MASKS = sa.select(masks.c.digest).where(masks.c.digest.in_(sa.bindparam("digests", expanding=True)))
 
 _PAIR = (
     outcomes.c.slice_id == decisions.c.slice_id,

@@ -1,7 +1,7 @@
 """Spool: records in a file while the database is away; written whole or not at all, read only where whole.
 
 A process that ends in the middle of a write, or a disk that loses a part, leaves bytes that are no frame. They are
-found when the file is opened or read, and copied beside it as `NAME.torn-CRC`, so that nothing is passed over silently.
+found, at the file's end when it is opened and elsewhere when it is replayed, and copied beside it as `NAME.torn-CRC`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from mmap import ACCESS_READ, mmap
@@ -54,12 +55,11 @@ class Spool:
             os.close(self._file)
             raise StoreError(f"{self.path}: the spool is in use by another process; give each its own") from error
         self._read, self._end = 0, os.fstat(self._file).st_size
-        for piece in self._pieces():
-            if piece.payload is None:
-                self._set_aside(piece)
-                if piece.stop == self._end:  # the last piece: what follows is written where it began
-                    self._end = piece.start
-                    os.ftruncate(self._file, self._end)
+        try:
+            self._cut_torn_end()
+        except OSError as error:
+            os.close(self._file)
+            raise StoreError(f"{self.path}: its torn end cannot be set aside: {error.strerror}") from error
 
     @property
     def size(self) -> int:
@@ -112,6 +112,13 @@ class Spool:
         """Close the file, so that another process may have it."""
         os.close(self._file)
 
+    def _cut_torn_end(self) -> None:
+        last = next(iter(deque(self._pieces(), maxlen=1)), None)
+        if last is not None and last.payload is None:
+            self._set_aside(last)
+            os.ftruncate(self._file, last.start)
+            self._end = last.start
+
     def _frames(self, records: Sequence[Record]) -> tuple[bytes, set[str]]:
         """The records as frames, with the masks that they need and the file does not have yet, whose digests follow."""
         frames, masks = bytearray(), set[str]()
@@ -151,7 +158,9 @@ class Spool:
     def _set_aside(self, piece: Piece) -> None:
         content = os.pread(self._file, piece.stop - piece.start, piece.start)
         aside = self.path.with_name(f"{self.path.name}.torn-{zlib.crc32(content):08x}")
-        aside.write_bytes(content)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
         _LOG.error("%s: %d bytes at %d are no whole record; kept as %s", self.path, len(content), piece.start, aside)
 
     def _empty(self) -> None:

@@ -1,4 +1,4 @@
-"""Writer: records come in from many threads and are kept by one, many in a commit; where the database fails, in the spool.
+"""Writer: records come from many threads and are kept by one, many in a commit; where the database fails, in the spool.
 
 What its future reports as kept is in the database or in the spool's file, and survives the end of the process. While
 the database is away, records go to the spool and a second thread tries the database, ever more seldom; when it is
