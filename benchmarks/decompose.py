@@ -1,6 +1,6 @@
-"""R_decompose: of the tools that a request of several steps needs, the share that some step finds in its first k.
+"""R_decompose: of the tools that a request of several steps needs, the share that its steps find in their top k.
 
-    python -m benchmarks.decompose --data DIR [--bundle BUNDLE|none] [--base] [--limit N] [--remote URL --model M] SET...
+    python -m benchmarks.decompose --data DIR [--bundle BUNDLE|none] [--base] [--limit N] [--stand-in] SET...
 
 DIR holds the sets in the plain jsonl form; only queries with several right tools are asked. `--base` ranks by base
 MiniLM and keywords, else `none` is keywords alone. `--remote` measures that endpoint beside the rules; `--stand-in`

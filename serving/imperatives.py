@@ -35,7 +35,7 @@ _VERBS = _of(
 _VERBS_OR_NOUNS = _of(
     """
     access address alert answer archive backup balance block book branch browse build call change chart check
-    close comment commit contact copy crop cut debug design document download draft draw email estimate export
+    close comment commit contact copy count crop cut debug design document download draft draw email estimate export
     feature file filter flag forecast forward format go graph group highlight import index invoice issue join
     label like link list load lock log look mail map mark message monitor name note offer open order phone pin
     plan play plot post present preview price print process proofread pull purchase query quote rank rate record
@@ -47,7 +47,8 @@ _VERBS_OR_NOUNS = _of(
 _OBJECT_OPENS = _of(
     """
     the a an it them this that these those my our your his her its their me us him all any every each some one
-    both two three what which who whose how where when why whether if up out down over for into through
+    both two three four five ten more another several what which who whose how where
+    when why whether if up out down over for into through
     """
 )
 _ADVERBS = _of(

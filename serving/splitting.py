@@ -90,11 +90,12 @@ _EMBEDS = re.compile(
     re.IGNORECASE,
 )
 """From here on the rest of a sentence is part of one step, however many verbs it has."""
+_CONDITIONS = ("if", "unless", "whenever")
 
 _PLEASANT = frozenset(
     split_identifier(
         "hi hello hey dear thanks thank you so very much many in advance please cheers good morning afternoon evening "
-        "there regards best kind everyone team"
+        "there regards best kind everyone team a lot for your help time"
     )
 )
 _GENERIC = frozenset(
@@ -171,9 +172,12 @@ def _blocks(shadow: str) -> Iterator[_Span]:
         if shadow[part[0] : after[0]].strip()
     ]
     header = ""
-    for (_, start, item), (end, _, next_is_item) in zip(parts, [*parts[1:], (position, position, False)], strict=True):
+    for (begin, start, item), (end, _, next_is_item) in zip(
+        parts, [*parts[1:], (position, position, False)], strict=True
+    ):
         if item:
-            yield _Span(start, end, header)
+            inline = list(_numbered(shadow, begin, end))  # a line of its own may hold the whole list
+            yield from inline if len(inline) > 1 else [_Span(start, end, header)]
             continue
         header = ""
         if next_is_item and shadow[start:end].rstrip().endswith(":"):
@@ -218,7 +222,10 @@ def _sentences(shadow: str, block: _Span) -> Iterator[_Span]:
 def _clauses(shadow: str, sentence: _Span) -> Iterator[_Span]:
     """The parts of a sentence that are steps of their own."""
     start = sentence.start
-    embeds = _EMBEDS.search(shadow, _after_links(shadow, sentence.start, sentence.end) + 3, sentence.end)
+    opening = _after_links(shadow, sentence.start, sentence.end)
+    embeds = _EMBEDS.search(shadow, opening, sentence.end)
+    if embeds is not None and not shadow[opening : embeds.start()].strip() and embeds[0].lower() in _CONDITIONS:
+        embeds = _EMBEDS.search(shadow, embeds.end(), sentence.end)
     last = embeds.start() if embeds is not None else sentence.end
     for joint in _JOINT.finditer(shadow, sentence.start, last):
         if joint.start() <= start:
