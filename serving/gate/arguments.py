@@ -197,7 +197,7 @@ _HINTS = {"required": "add it", "unexpected": "leave it out, or check its spelli
 
 def _type_problem(path: str, expected: Sequence[str], found: object) -> Problem:
     found_type = "null" if found is None else _TYPES.get(type(found), "number")
-    wanted = " or ".join(map(visible, expected))
+    wanted = " or ".join(sorted(expected, key=lambda name: (name == "null", name)))
     hint = "send it without quotes" if found_type == "string" and not {"array", "object"}.intersection(expected) else ""
     return Problem(path, "wrong_type", f"has to be {wanted}, found {found_type}", hint)
 

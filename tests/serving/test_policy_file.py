@@ -94,3 +94,131 @@ def test_a_policy_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, com
 def test_a_missing_file_is_a_policy_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"nowhere\.yaml: cannot be read"):
         load_policy(tmp_path / "nowhere.yaml")
+
+
+def test_each_problem_names_its_line(tmp_path: Path) -> None:
+    text = """rules:
+  - name: one
+    verdict: allow
+    when:
+      arguments:
+        - {path: $.a, op: ">", value: 1}
+        - {path: a, op: ">", value: 1}
+        - {path: $.a, op: in}
+  - name: two
+    verdict: dry_run
+"""
+    with pytest.raises(PolicyError) as caught:
+        load_policy(written(tmp_path, text))
+    assert "line 7, rules[0].when.arguments[1].path: is no path; write it like $.amount" in str(caught.value)
+    assert "line 8, rules[0].when.arguments[2]: 'in' needs a value" in str(caught.value)
+    only_meaning = text.replace('        - {path: a, op: ">", value: 1}\n        - {path: $.a, op: in}\n', "")
+    with pytest.raises(PolicyError, match=r"line 7, rules\[1\] 'two': only tools that can run dry"):
+        load_policy(written(tmp_path, only_meaning))
+
+
+GOOD = "rules: [{name: reads, verdict: allow, when: {risk: read_only}}]"
+OTHER = "rules: [{name: reads, verdict: deny, when: {risk: read_only}}]"
+
+
+def rewritten(path: Path, text: str) -> None:
+    """As an editor saves: another file takes the name."""
+    beside = path.with_suffix(".new")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def test_a_policy_follows_its_file(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    policy = PolicyFile(path)
+    before = policy.current
+    assert before.rules[0].verdict == "allow"
+    rewritten(path, OTHER)
+    assert policy.current.rules[0].verdict == "deny"
+    assert policy.current.version != before.version
+    assert before.rules[0].verdict == "allow", "who holds the old one keeps it"
+
+
+def test_a_change_within_one_tick_of_the_clock_and_of_equal_length_is_seen(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    policy = PolicyFile(path)
+    assert policy.current.rules[0].verdict == "allow"
+    state = os.stat(path)
+    path.write_text(f"{OTHER} ", encoding="utf-8")
+    assert os.stat(path).st_size == state.st_size
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert policy.current.rules[0].verdict == "deny"
+
+
+def test_a_file_whose_time_stamp_and_size_rest_is_not_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    long_ago = (1_000_000_000, 1_000_000_000)
+    os.utime(path, long_ago)
+    policy = PolicyFile(path)
+    first = policy.current
+    path.write_text(f"{OTHER} ", encoding="utf-8")
+    os.utime(path, long_ago)
+    assert policy.current is first
+    os.utime(path)
+    assert policy.current.rules[0].verdict == "deny"
+
+
+@pytest.mark.parametrize("bad", ["rules: [", "rules: []", "", "\udcff"])
+def test_a_bad_change_is_refused_and_logged_and_the_old_one_stays(
+    tmp_path: Path, bad: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("toolcrib"), "propagate", True)
+    path = written(tmp_path, GOOD)
+    policy = PolicyFile(path)
+    before = policy.current
+    path.write_bytes(bad.encode("utf-8", "surrogateescape"))
+    with caplog.at_level(logging.ERROR, "toolcrib.policy"):
+        assert policy.current is before
+        assert policy.current is before
+    assert len(caplog.records) == 1, "said once, not at every request"
+    assert "stays in force" in caplog.text
+    assert policy.refused == 1
+    rewritten(path, OTHER)
+    assert policy.current.rules[0].verdict == "deny", "and a repaired one is taken"
+
+
+def test_a_file_that_is_gone_keeps_the_policy(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    policy = PolicyFile(path)
+    path.unlink()
+    assert policy.current.rules[0].verdict == "allow"
+    assert policy.current.rules[0].verdict == "allow"
+    assert policy.refused == 1
+
+
+def test_a_policy_that_is_bad_from_the_start_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError):
+        PolicyFile(written(tmp_path, "rules: []"))
+
+
+def test_the_json_schema_takes_what_the_loader_takes_and_refuses_slips(tmp_path: Path) -> None:
+    check = jsonschema_rs.validator_for(policy_json_schema())
+    assert check.is_valid(DEFAULT_POLICY.model_dump(mode="json", exclude_none=True))
+    good = """
+    rules:
+      - {name: a, verdict: allow, when: {risk: write, envs: [dev, test], mutation: unknown}}
+      - name: b
+        verdict: dry_run
+        after_dry_run: allow
+        when: {dry_run_supported: true, arguments: [{path: $.a, op: in, value: [1, x]}, {path: $.b, op: absent}]}
+    """
+    load_policy(written(tmp_path, good))
+    assert check.is_valid(yaml.safe_load(good))
+    for slip in (
+        "rules: []",
+        "rules: [{name: a}]",
+        "rules: [{name: a, verdict: permit}]",
+        "rules: [{name: a, verdict: allow, when: {risk: }}]",
+        "rules: [{name: a, verdict: allow, when: {envs: []}}]",
+        "rules: [{name: a, verdict: allow, when: {arguments: [{path: $.a, op: like, value: 1}]}}]",
+        "rules: [{name: a, verdict: dry_run, after_dry_run: }]",
+        "rules: [{name: a, verdict: allow, unless: {}}]",
+    ):
+        assert not check.is_valid(yaml.safe_load(slip)), slip
+        with pytest.raises(PolicyError):
+            load_policy(written(tmp_path, slip))
