@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from data.errors import BundleError
+from serving.bundle import TOKENIZER, Bundle
 from serving.encoder import session
 
 COSINE_SCALE = 20.0
@@ -65,6 +66,19 @@ class CrossEncoderReranker:
             }
             scores[place] = self._session.run(["score"], row)[0][0]
         return scores, len(cards)
+
+
+def reader_of(bundle: Bundle, threads: int) -> CrossEncoderReranker | None:
+    """The bundle's cross-encoder, whether or not it serves in `select`; None where the bundle carries none."""
+    manifest = bundle.manifest
+    if not manifest.reranker_graph or not bundle.has(manifest.reranker_graph):
+        return None
+    return CrossEncoderReranker(
+        bundle.file(manifest.reranker_graph),
+        bundle.file(RERANKER_TOKENIZER if bundle.has(RERANKER_TOKENIZER) else TOKENIZER),
+        max_pair_tokens=manifest.max_pair_tokens,
+        threads=threads,
+    )
 
 
 def bare(tokenizer: Tokenizer) -> Tokenizer:

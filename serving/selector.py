@@ -19,8 +19,8 @@ from data.catalog import Catalog, content_hash
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
-from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
-from serving.cross_encoder import CrossEncoderReranker, corrected
+from serving.bundle import ABSTENTION, RELEVANCE, Bundle, load_bundle
+from serving.cross_encoder import CrossEncoderReranker, corrected, reader_of
 from serving.disclosure import approximate_tokens, token_count
 from serving.embedding_cache import EmbeddingCache, EmbeddingKey
 from serving.encoder import Encoded, Encoder
@@ -428,13 +428,7 @@ class Selector:
     def _cross_encoder(self) -> CrossEncoderReranker | None:
         if self.bundle is None or self.bundle.manifest.reranker != "cross_encoder":
             return None
-        manifest, own = self.bundle.manifest, "reranker.tokenizer.json"
-        return CrossEncoderReranker(
-            self.bundle.file(manifest.reranker_graph),
-            self.bundle.file(own if self.bundle.has(own) else TOKENIZER),
-            max_pair_tokens=manifest.max_pair_tokens,
-            threads=self.settings.threads,
-        )
+        return reader_of(self.bundle, self.settings.threads)
 
     def _memory_of(self, tenant: str) -> UsageMemory | None:
         if self.bundle is None or self.index.vectors is None:

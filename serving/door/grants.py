@@ -32,7 +32,9 @@ def _name(value: object) -> object:
 
 
 def _one_or_more(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 Name = Annotated[str, BeforeValidator(_name)]

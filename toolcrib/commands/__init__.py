@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from toolcrib.commands import catalog, decision, keys, learning, loop, policy, traces
+from toolcrib.commands import catalog, decision, keys, learning, loop, policy, serve, traces
 
 app = typer.Typer(
     name="toolcrib",
@@ -24,4 +24,5 @@ app.command("evaluate")(learning.evaluate_command)
 app.command("promote")(learning.promote_command)
 app.command("select")(decision.select_command)
 app.command("explain")(decision.explain_command)
+app.command("serve")(serve.serve_command)
 app.add_typer(keys.app, name="keys")

@@ -1,0 +1,156 @@
+"""The service put together: settings, sources and store in, an application with its life around it out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from data.jsonl import load_catalog
+from data.store.database import open_database
+from data.store.ledger import Ledger
+from data.store.privacy import text_rules
+from data.store.spool import Spool
+from data.store.writer import TraceWriter
+from serving.door.app import create_app
+from serving.door.identity import Authenticator
+from serving.door.metrics import Metrics
+from serving.door.requests import Door
+from serving.door.settings import ServiceSettings
+from serving.embedding_cache import EmbeddingCache
+from serving.gate.arguments import ArgumentChecker
+from serving.gate.gate import Gate
+from serving.gate.tickets import Tickets
+from serving.policy_file import PolicyFile
+from serving.pool import Pool
+from serving.search_tool import with_search_tool
+from serving.selector import Selector
+from serving.service.observing import Observations
+from serving.service.service import Service
+from serving.service.slices import Slices
+from serving.slice_cache import SliceCache
+from serving.splitting import split
+from serving.watch import Source, Watch, file_source
+
+_LOG = logging.getLogger("toolcrib.door")
+
+_POLL_S = 1.0
+"""How often the bundle and the catalog are looked at."""
+_RETENTION_S = 3600.0
+_DRAIN_S = 20.0
+
+
+class Assembly:
+    """Everything of one running service, opened in order and closed in the reverse order.
+
+    Making one loads the bundle and the catalog, opens the store, and raises whatever is wrong with any of them.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        *,
+        catalog: Path,
+        bundle: Source | None,
+        authenticator: Authenticator,
+        policy: Path | None = None,
+    ) -> None:
+        self._settings = settings
+        self._policy = PolicyFile(policy) if policy is not None else None
+        self._embeddings = EmbeddingCache(settings.cache.embeddings)
+        sources = {"catalog": file_source(catalog), **({"bundle": bundle} if bundle is not None else {})}
+        self.watch = Watch(sources, self._build)
+        self.database = open_database(settings.traces.database)
+        ledger, self.spool = Ledger(self.database), Spool(settings.traces.spool)
+        rules = text_rules(settings.traces.keep_text, self.database)
+        self.writer = TraceWriter(ledger, self.spool, capacity=settings.traces.queue, text=rules)
+        self.metrics = Metrics()
+        self.pool = Pool(settings.pool.workers, settings.pool.queue, settings.pool.max_wait_ms)
+        self.cache = SliceCache(settings.cache.slices)
+        tickets = Tickets(self.database, timedelta(seconds=settings.confirmation.ttl_seconds))
+        service = Service(
+            self.watch.live,
+            slices=Slices(ledger),
+            cache=self.cache,
+            gate=Gate(tickets, ArgumentChecker()),
+            tickets=tickets,
+            observations=Observations(
+                self.database,
+                ttl=timedelta(seconds=settings.observations.ttl_seconds),
+                cap_characters=settings.observations.cap_characters,
+            ),
+            writer=self.writer,
+            observer=self.metrics,
+            policy=self._policy,
+        )
+        self.door = Door(service, authenticator, self.metrics, settings.limits, self.pool, split)
+        self._ledger = ledger
+        self._gauges()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def application(self) -> FastAPI:
+        """The application; its life starts the watching and ends with everything drained and closed."""
+        return create_app(self.door, started=self._start, stopped=self._stop)
+
+    def _build(self, paths: Mapping[str, Path]) -> Selector:
+        catalog = with_search_tool(load_catalog(paths["catalog"]))
+        policy = self._policy.current if self._policy is not None else None
+        return Selector.load(
+            paths.get("bundle"),
+            catalog,
+            policy=policy,
+            settings=self._settings.selector,
+            embeddings=self._embeddings,
+        )
+
+    def _gauges(self) -> None:
+        gauge, pool, writer = self.metrics.gauge, self.pool, self.writer
+        cache, embeddings = self.cache, self._embeddings
+        gauge("slice_cache_hit_ratio", "Hits / lookups of decisions since the start.", lambda: cache.hit_ratio)
+        gauge("embedding_cache_hit_ratio", "Hits / lookups of vectors since the start.", lambda: embeddings.hit_ratio)
+        gauge("pool_depth", "Decisions that wait or run.", lambda: pool.depth)
+        gauge("pool_shed", "Requests refused for load since the start.", lambda: pool.figures().shed)
+        gauge("store_queue_depth", "Records not kept yet.", lambda: writer.depth)
+        gauge("store_degraded", "1 while the spool stands in for the database.", lambda: writer.state != "ok")
+
+    async def _start(self) -> None:
+        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._let_go())]
+
+    async def _stop(self) -> None:
+        self.door.draining = True
+        for task in self._tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.pool.drain, _DRAIN_S)
+        await loop.run_in_executor(None, self.writer.close, _DRAIN_S)
+        self.spool.close()
+        self.database.close()
+
+    async def _follow(self) -> None:
+        """Look at the sources every second; what is new is loaded beside what serves."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_POLL_S)
+            swap = await loop.run_in_executor(None, self.watch.poll)
+            if swap is not None:
+                self.metrics.swapped("selector", accepted=swap.accepted)
+
+    async def _let_go(self) -> None:
+        """Remove traces past their retention, and what has expired."""
+        days = self._settings.traces.retention_days
+        loop = asyncio.get_running_loop()
+        while True:
+            if days is not None:
+                older_than = datetime.now(UTC) - timedelta(days=days)
+                try:
+                    await loop.run_in_executor(None, self._ledger.expire, older_than)
+                except Exception:
+                    _LOG.exception("expired traces could not be removed; tried again later")
+            await asyncio.sleep(_RETENTION_S)

@@ -1,0 +1,196 @@
+"""Between wire models and nouns: bodies into asks, slices into answers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from data.cards import ToolCard
+from data.catalog import Catalog
+from data.context import Caller, Recent, Subgoal
+from data.store.records import OutcomeRecord
+from data.wire_names import wire_name
+from serving.disclosure import Format, Level, render
+from serving.door.identity import Identity
+from serving.door.narrowing import narrow
+from serving.door.wire import (
+    Advice,
+    ArgumentProblem,
+    CheckAnswer,
+    Degraded,
+    MenuParts,
+    MessageBody,
+    OutcomesBody,
+    Recovered,
+    SelectAnswer,
+    SelectBody,
+    Shown,
+    Step,
+    SubgoalBody,
+    Versions,
+)
+from serving.gate.gate import CheckResult
+from serving.service.asking import Ask, Decided, Failed
+from serving.slice import Abstention, MenuEntry, Slice
+
+_STABLE = ("core", "used")
+"""Reasons to be on the menu that hold from turn to turn."""
+
+
+def caller_of(identity: Identity, body: SelectBody) -> Caller:
+    """The caller of a select: what the credential grants, narrowed, with the state of the task."""
+    who = narrow(identity, body.caller)
+    if body.state is None and body.messages is None:
+        return who
+    state, turns = body.state, _turns(body.messages or [])
+    recent = Recent(
+        plan=state.plan if state is not None and state.plan else who.recent.plan,
+        turns=turns or who.recent.turns,
+        tools=tuple(state.tools) if state is not None and state.tools else who.recent.tools,
+    )
+    return who.model_copy(update={"recent": recent})
+
+
+def wanted(body: SelectBody) -> tuple[Subgoal, ...]:
+    """The steps that a body asks tools for; none where it only asks again after a failed call."""
+    if body.goal is not None:
+        return (Subgoal(goal=body.goal, mutation=body.mutation),)
+    if body.search is not None:
+        return (Subgoal(goal=body.search.query, mutation=_narrower(body.search.mutation, body.mutation)),)
+    if body.messages is not None:
+        return (Subgoal(goal=_last_said(body.messages), mutation=body.mutation),)
+    return tuple(_subgoal(given, body.mutation) for given in body.subgoals or ())
+
+
+def answer(decided: Decided, catalog: Catalog, level: Level, format: Format) -> SelectAnswer:
+    """The slice as its caller may see it, with the menu in the form asked for."""
+    found = decided.found
+    return SelectAnswer(
+        slice_id=found.slice_id,
+        request_id=found.request_id,
+        versions=versions(found),
+        query=found.query,
+        menu=[_shown(entry) for entry in found.menu],
+        rendered=rendered(found.menu, catalog, level, format),
+        abstention=_advice(found.abstention),
+        parts=[
+            Step(goal=part.subgoal.goal, tools=list(part.menu), abstention=_advice(part.abstention))
+            for part in found.parts
+        ],
+        recovery=None if found.recovery is None else Recovered.model_validate(found.recovery.model_dump()),
+        degradations=[Degraded(stage=part.stage, what=part.what) for part in found.degradations],
+        timings_ms={stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
+        cached=decided.cached,
+        recorded=decided.recorded,
+    )
+
+
+def rendered(menu: Sequence[MenuEntry], catalog: Catalog, level: Level, format: Format) -> MenuParts:
+    """The menu's stable part and this turn's, without tools whose call is denied."""
+    shown = [entry for entry in menu if entry.verdict != "deny" and entry.tool_id in catalog]
+    prefix = [catalog[entry.tool_id] for reason in _STABLE for entry in shown if entry.reason == reason]
+    turn = [catalog[entry.tool_id] for entry in shown if entry.reason not in _STABLE]
+    made = render(prefix, turn, level, format)
+    if format == "text":
+        return MenuParts(prefix=made.prefix, turn=made.turn)
+    return MenuParts(prefix=json.loads(made.prefix), turn=json.loads(made.turn))
+
+
+def detail(card: ToolCard, level: Level, format: Format) -> Any:
+    """One tool, in the form asked for."""
+    made = render((), (card,), level, format).turn
+    return made if format == "text" else json.loads(made)
+
+
+def versions(found: Slice) -> Versions:
+    """What a slice was decided with."""
+    return Versions(catalog=found.catalog_version, bundle=found.bundle_version, policy=found.policy_version)
+
+
+def ask_of(body: SelectBody, who: Caller, split: Callable[[str], tuple[str, ...]]) -> Ask:
+    """The ask of a body; `split` gives the steps of a text, for a body that wants it split."""
+    steps = wanted(body)
+    request = ""
+    if body.split and len(steps) == 1:
+        request = steps[0].goal
+        steps = tuple(steps[0].model_copy(update={"goal": text}) for text in split(request))
+    elif len(steps) > 1:
+        request = "\n".join(step.goal for step in steps)
+    after = body.after
+    failed = None if after is None else Failed(after.slice_id, after.tool_id, after.error_class)
+    return Ask(who, steps, body.request_id or uuid.uuid4().hex, failed, request, body.trace_id, body.step)
+
+
+def checked(result: CheckResult) -> CheckAnswer:
+    """The gate's answer."""
+    return CheckAnswer(
+        verdict=result.verdict,
+        rule=result.rule,
+        message=result.message,
+        hint=result.hint,
+        errors=[ArgumentProblem(path=e.path, code=e.code, message=e.message, hint=e.hint) for e in result.errors],
+        available=list(result.available),
+        ticket=result.ticket,
+        expires=result.expires.isoformat() if result.expires is not None else None,
+    )
+
+
+def outcomes_of(body: OutcomesBody, who: Caller, now: datetime) -> list[OutcomeRecord]:
+    """What was reported, as records of this caller."""
+    return [
+        OutcomeRecord(tenant=who.tenant, principal=who.principal, ts=now, **given.model_dump())
+        for given in body.outcomes
+    ]
+
+
+def _subgoal(given: SubgoalBody, mutation: bool | None) -> Subgoal:
+    return Subgoal(
+        goal=given.goal,
+        operations=tuple(given.operations),
+        entities=tuple(given.entities),
+        mutation=_narrower(given.mutation, mutation),
+        required_access=tuple(given.required_access),
+    )
+
+
+def _narrower(own: bool | None, whole: bool | None) -> bool | None:
+    """What one part says of writing, where it says anything; a whole that only reads has no part that writes."""
+    if whole is False:
+        return False
+    return whole if own is None else own
+
+
+def _last_said(messages: Sequence[MessageBody]) -> str:
+    """The last words of the user; without any, the last that anybody said."""
+    said = [message for message in messages if message.content.strip()]
+    users = [message for message in said if message.role == "user"]
+    return (users or said or list(messages))[-1].content
+
+
+def _turns(messages: Sequence[MessageBody]) -> tuple[str, ...]:
+    """What was said before the user's last words, oldest first, tool results left out: they are not requests."""
+    last = _last_said(messages) if messages else ""
+    said = [m.content for m in messages if m.role in ("user", "assistant") and m.content.strip()]
+    if last in said:
+        said = said[: len(said) - 1 - said[::-1].index(last)]
+    return tuple(said)
+
+
+def _shown(entry: MenuEntry) -> Shown:
+    return Shown(
+        tool_id=entry.tool_id,
+        wire_name=wire_name(entry.tool_id),
+        position=entry.position,
+        rank=entry.rank,
+        relevance=entry.relevance,
+        reason=entry.reason,
+        verdict=entry.verdict,
+        rule=entry.rule,
+    )
+
+
+def _advice(stance: Abstention) -> Advice:
+    return Advice(outcome=stance.outcome, fit=stance.fit, advice=stance.advice)

@@ -1,0 +1,86 @@
+"""`toolcrib serve`: the HTTP service on a bundle and a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data.errors import InputError
+from toolcrib.commands.options import CatalogOption
+from toolcrib.inputs import read_bundle
+
+if TYPE_CHECKING:
+    from serving.watch import Source
+
+_LINGER_S = 25
+
+
+def serve_command(
+    bundle: Annotated[
+        str,
+        typer.Option(
+            "--bundle",
+            "-b",
+            help="A bundle's folder, a registered one (models:/toolcrib@champion), or 'none'.",
+            show_default=False,
+        ),
+    ],
+    catalog: CatalogOption,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option("--database", help="Where traces go: a SQLite file or postgresql://...")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8700,
+    dev: Annotated[bool, typer.Option("--dev", help="Let requests from this machine in without a credential.")] = False,
+) -> None:
+    """Serve menus and the gate over HTTP.
+
+    A changed bundle, catalog, policy or grant is followed without a restart. SIGTERM ends what was begun, then stops.
+    """
+    import uvicorn
+
+    from serving.door.assembly import Assembly
+    from serving.door.identity import Authenticator, is_loopback
+    from serving.door.logs import log_as_json
+    from serving.door.settings import ServiceSettings, load_settings
+    from serving.door.spans import send_spans
+
+    if dev and not is_loopback(host):
+        raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
+    settings = ServiceSettings() if config is None else load_settings(config)
+    if database is not None:
+        settings = settings.model_copy(update={"traces": settings.traces.model_copy(update={"database": database})})
+    authenticator = Authenticator(settings.identity, source=config, dev=dev)
+    send_spans()
+    made = Assembly(settings, catalog=catalog, bundle=_source(bundle), authenticator=authenticator, policy=policy)
+    log_as_json()
+    uvicorn.run(
+        made.application(),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LINGER_S,
+    )
+
+
+def _source(bundle: str) -> Source | None:
+    """Where the bundle comes from; None for no bundle at all."""
+    from serving.watch import alias_source, bundle_source
+
+    if bundle.startswith("models:/"):
+        from training.registered import registered
+
+        return alias_source(registered(bundle))
+    folder = read_bundle(bundle)
+    return None if folder is None else bundle_source(folder)
