@@ -13,7 +13,9 @@ from data.invisible import escaped, invisible_characters, look_alike_words, mixe
 from data.lint.texts import cut, finding
 
 # a reader's window ends long before; a model reads on
-_OUT_OF_SIGHT = re.compile(r"\S[ \t\u00a0\u3000]{60,}\S|\S\s*(?:\r?\n[ \t]*){12,}\S")
+_GAP = re.compile(r"(?<=\S)\s{12,}(?=\S)")
+_WIDE = re.compile(r"[^\S\r\n]{60,}")
+_TALL = 12
 _CODE = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}|(?:[0-9a-fA-F]{2}[ :]?){16,}")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|%[0-9a-f]{2}|&#x?[0-9a-f]{2,6};){8,}", re.I)
 _MIN_DECODED = 16
@@ -37,7 +39,7 @@ def lint_hidden(card: ToolCard, texts: list[tuple[str, str]]) -> Iterator[Findin
                 shown = cut(", ".join(words[:5]))
                 yield finding("mixed-scripts", card, field, f"holds words of mixed alphabets: {shown}")
         if len(text) > _MIN_DECODED:
-            if _OUT_OF_SIGHT.search(text):
+            if any(gap.group().count("\n") >= _TALL or _WIDE.search(gap.group()) for gap in _GAP.finditer(text)):
                 yield finding("out-of-sight", card, field, "goes on after a gap that ends what a reader sees")
             escapes = _ESCAPES.search(text)
             if escapes:

@@ -41,9 +41,10 @@ _KINDS: dict[str, tuple[str, ...]] = {
         r"\b(?:as|being)\s+(?:an?\s+)?(?:ai|language\s+model|assistant|llm)\b[^.]{0,20}\byou\s+(?:must|should|will|shall)\b",
     ),
     "poses as another speaker": (
-        r"<\s*/?\s*(?:important|system|instructions?|secret|admin|assistant|human)\s*>|<\|(?:im_start|im_end|system|user|"
+        r"<\s{0,5}/?\s{0,5}(?:important|system|instructions?|secret|admin|assistant|human)\s{0,5}>|<\|(?:im_start|im_end|system|user|"
         r"assistant)\|?>|\[/?(?:INST|SYSTEM|SYS)\]|<</?SYS>>",
-        r"(?:^|\n)\s*(?:#{1,4}\s*)?(?:system|assistant|developer)\s*(?:message|prompt|note)?\s*:",
+        r"(?:^|\n)[ \t>*]{0,20}(?:#{1,4}[ \t]{0,5})?(?:system|assistant|developer)[ \t*]{0,5}"
+        r"(?:message|prompt|note)?[ \t*]{0,5}:",
         r"\b(?:note|message|instruction)s?\s+(?:to|for)\s+the\s+(?:ai|model|assistant|llm|agent)\b",
     ),
     "holds a comment that a page would not show": (r"<!--",),
@@ -60,7 +61,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "carries data away": (
         r"\b(?:send|post|forward|upload|report|copy|bcc|exfiltrate|transmit|leak)\b[^.]{0,60}\b(?:to|at|with)\s+"
         r"(?:https?://|[\w.+-]+@[\w-]+\.\w)",
-        r"!\[[^\]]*\]\(https?://[^)]*(?:\{|%7b|<|=\s*\))",
+        r"!\[[^\]]{0,200}\]\(https?://[^)]{0,500}(?:\{|%7b|<|=\s*\))",
     ),
     _WAVED_OFF: (
         r"\b(?:without|skip|bypass|no\s+need\s+(?:for|to)|(?:do\s+not|don't|never)\s+(?:ask|wait)(?:\s+for)?)\s+(?:asking\s+|"

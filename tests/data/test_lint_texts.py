@@ -135,3 +135,11 @@ def test_a_text_that_speaks_to_the_model_is_reported(text: str) -> None:
 )
 def test_a_text_about_users_keys_and_orders_is_left_alone(text: str) -> None:
     assert "instructs-the-model" not in [rule for rule, _ in found(card(text))]
+
+
+@pytest.mark.parametrize(
+    "piece", ["\n", " ", "<", "< ", "![", "always ", "call\n", "(", "%2", "\\x4", "a", "Aa1", "ignore ", "a:", "\u200b"]
+)
+def test_a_text_made_to_exhaust_a_search_is_read_to_its_end(piece: str) -> None:
+    hostile = "send " + piece * (60_000 // len(piece))
+    assert lint_catalog(Catalog([card(hostile + "."), card(hostile, tool_id="post.x")]))
