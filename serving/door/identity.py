@@ -105,7 +105,7 @@ class Authenticator:
         except TokenRefusedError as error:
             raise _refused(str(error)) from error
         except KeysUnavailableError as error:
-            raise _unavailable(str(error)) from error
+            raise _unavailable() from error
         return of_claims(claims, book.jwt)
 
     def _now(self) -> _Book:
@@ -114,7 +114,7 @@ class Authenticator:
         try:
             return self._file.value()
         except InputError as error:
-            raise _unavailable(str(error)) from error
+            raise _unavailable() from error
 
     def _holder(self, book: _Book, key: str) -> Identity:
         found = book.keys.get(digest(key))
@@ -212,8 +212,8 @@ def _unauthenticated(message: str, hint: str, more: str = "") -> DoorError:
     return DoorError(401, UNAUTHENTICATED, message, hint=hint, headers={"WWW-Authenticate": _CHALLENGE + more})
 
 
-def _unavailable(reason: str) -> DoorError:
-    _LOG.error("nobody can be told from anybody: %s", reason)
+def _unavailable() -> DoorError:
+    """The cause was logged when it was met: once a change of a file, once a try at an address."""
     return DoorError(
         503,
         IDENTITY_UNAVAILABLE,
