@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data.cards import ToolCard
 from serving.gate.arguments import MAX_PROBLEMS, ArgumentChecker, Problem
@@ -237,3 +239,41 @@ def test_a_card_that_takes_the_place_of_another_brings_its_own_schema() -> None:
         card = ToolCard(tool_id="d.t", name="t", input_schema=field({"const": n}))
         assert checker.problems(card, {"a": n}) == ()
         assert [problem.code for problem in checker.problems(card, {"a": n + 1})] == ["not_allowed"]
+
+
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4), st.sampled_from(["string"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),
+    max_leaves=8,
+)
+keywords = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "a",
+        "items",
+        "anyOf",
+        "$ref",
+        "$defs",
+        "pattern",
+        "enum",
+        "minimum",
+        "required",
+        "not",
+        "$id",
+    ]
+)
+parts = st.recursive(
+    st.one_of(anything, st.sampled_from(["integer", "#", "#/$defs/a", "#/anyOf/0", "^(a|b)*$", "http://127.0.0.1:9/"])),
+    lambda inner: st.one_of(st.dictionaries(keywords, inner, max_size=4), st.lists(inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(keywords, parts, max_size=5), st.one_of(anything, st.dictionaries(keywords, anything)))
+def test_no_schema_and_no_arguments_raise(schema: dict[str, Any], arguments: object) -> None:
+    for problem in problems(schema, arguments):
+        assert problem.path.startswith("$")
+        assert problem.code
+        assert problem.message
