@@ -79,9 +79,9 @@ def schema_cost(schema: dict[str, Any]) -> SchemaCost | None:
         if "$ref" not in node:
             continue
         target = node["$ref"]
+        if not isinstance(target, str) or opened.get(target) == len(place):
+            return None
         if target in opened:
-            if len(place) == opened[target]:
-                return None
             back[place[opened[target] :]] += 1
             continue
         found = _pointed_at(schema, target)
@@ -110,9 +110,9 @@ def _parts(node: dict[str, Any]) -> Iterator[tuple[Any, Place]]:
             yield from ((inner, (_ITEM,)) for inner in (value if isinstance(value, list) else [value]))
 
 
-def _pointed_at(schema: dict[str, Any], target: object) -> Any:
+def _pointed_at(schema: dict[str, Any], target: str) -> Any:
     """What a reference `#/$defs/name` points at, or None."""
-    if not isinstance(target, str) or not target.startswith("#/"):
+    if not target.startswith("#/"):
         return None
     node: Any = schema
     for part in target[2:].split("/"):
