@@ -86,7 +86,7 @@ def decisions(
             calls = tuple(_answered(call, results, loose, account, about) for call in fresh)
             yield replace(step_of, said=said, searched=searched, calls=calls)
             step += 1
-        elif alone and menu and _is_answer(turns, number):
+        elif alone and menu and not turn.calls and _is_answer(turns, number):
             yield step_of
             step += 1
         if turn.calls:

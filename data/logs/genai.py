@@ -273,7 +273,7 @@ def _verdict(raw: Mapping[str, Any]) -> bool | None:
             label = boolean(attributes.get("gen_ai.evaluation.score.label"))
             score = number(attributes.get("gen_ai.evaluation.score.value"))
             return label if label is not None or score is None else score >= 0.5
-    return boolean(first(raw["attributes"], ("task_success", "task.success")) or "")
+    return boolean(first(raw["attributes"], ("task_success", "task.success")))
 
 
 def _evaluations(raw: Mapping[str, Any]) -> Iterator[Attributes]:

@@ -16,7 +16,7 @@ from data.logs.events import Call, Decision, Result
 from data.logs.grouping import grouped
 from data.logs.json_stream import Record
 from data.logs.messages import tool_names
-from data.logs.values import first, instant, mapping, milliseconds, plain_text, text, unpacked
+from data.logs.values import boolean, first, instant, mapping, milliseconds, plain_text, text, unpacked
 
 NO_MESSAGE = "a record that is no JSON-RPC message"
 
@@ -60,6 +60,7 @@ def _messages(records: Iterable[Record], account: Account) -> Iterator[tuple[str
                     "server": text(first(meta, _SERVER_KEYS)),
                     "ts": first(meta, _TIME_KEYS),
                     "tenant": text(first(meta, _TENANT_KEYS)),
+                    "task_success": boolean(meta.get("task_success")),
                     "words": {**mapping(meta.get("_meta")), **mapping(mapping(message.get("params")).get("_meta"))},
                     "where": where,
                 },
@@ -70,6 +71,7 @@ def _session(key: str, group: list[dict[str, Any]], account: Account) -> Iterato
     replies = _replies(group)
     offered: dict[str, tuple[str, ...]] = {}
     listing: dict[str, tuple[str, ...]] = {}
+    verdicts = [line["task_success"] for line in group if line["task_success"] is not None]
     request, step = "", 0
     for line in group:
         message, server = line["message"], line["server"]
@@ -99,6 +101,7 @@ def _session(key: str, group: list[dict[str, Any]], account: Account) -> Iterato
             step=step,
             ts=call.ts,
             tenant=line["tenant"],
+            task_success=verdicts[-1] if verdicts else None,
             where=line["where"],
         )
         step += 1
