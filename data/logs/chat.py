@@ -61,7 +61,7 @@ def _keyed(records: Iterable[Record], account: Account) -> Iterator[tuple[str, d
 
 def _opened(value: Any) -> dict[str, Any] | None:
     """What matters of one record: its messages, the answer to them, the tools, and what ties it to others."""
-    if isinstance(value, list):
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
         value = {"messages": value}
     if not isinstance(value, dict):
         return None

@@ -21,9 +21,9 @@ _OTHER_FAILURE, _UNKNOWN = 4, 5
 def collapsed(rows: Sequence[Trace]) -> list[Trace]:
     """The lines of one trace, in order, without repeats: a tool called again with the same arguments.
 
-    Right after one another such calls are a retry, whatever was said in between; further apart they are a loop if the
-    goal is the same too. The first line keeps its place, its words and its time; outcome, error class, latency and
-    cost are those of the call that went best. Lines without a call are never folded.
+    Right after one another such calls are a retry, whatever was said in between; further apart, or where the log has no
+    arguments, they are a loop if the goal is the same too. The first line keeps its place, its words and its time;
+    outcome, error class, latency and cost are those of the call that went best. Lines without a call are never folded.
     """
     kept: list[Trace] = []
     place: dict[tuple[str, str, str], int] = {}
@@ -36,7 +36,7 @@ def collapsed(rows: Sequence[Trace]) -> list[Trace]:
             continue
         call = (row.tool_id, json.dumps(row.arguments, sort_keys=True, default=str))
         key = (*call, normal_goal(row.goal))
-        if call != before:
+        if call != before or row.arguments is None:
             at = place.get(key, -1)
         if at < 0:
             at = len(kept)

@@ -55,21 +55,20 @@ def loads(text: str | bytes) -> Any:
 
 
 def _is_lines(head: str) -> bool:
-    """Whether each line is a value by itself: one of the first is, or the first is too long to tell."""
+    """Whether each line is a value by itself: one of the first is, before any ends inside of a value."""
     lines = [line.strip() for line in head.split("\n")]
-    if len(lines) == 1:
+    if len(lines) == 1 or not any(lines[1:]):  # one line, or too long to tell: an array is read by its elements
         return not head.startswith("[")
-    if lines[0] in {"{", "["} or lines[0].endswith((",", "{", "[")):
-        return False
     for line in lines[:8]:
+        if line.endswith(("{", "[", ",")):
+            return False
         try:
             value = loads(line)
         except ValueError:
             continue
-        if isinstance(value, (dict, list)) and (value or isinstance(value, dict)):
-            # an array that is a whole file of one line is read by its elements
-            return not (isinstance(value, list) and not any(lines[1:]))
-    return lines[0].startswith("{") and not lines[0].endswith((":", '"'))
+        if isinstance(value, (dict, list)) and value:
+            return True
+    return lines[0].startswith("{")
 
 
 def _lines(stream: BinaryIO, source: str, account: Account, max_bytes: int) -> Iterator[Record]:

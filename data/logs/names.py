@@ -79,7 +79,10 @@ class Resolved:
 
 @dataclass
 class Names:
-    """Resolves names and counts how. `unresolved` counts names by how they failed, as (how, shown name)."""
+    """Resolves names and counts how.
+
+    `unresolved` counts names by how they failed, as (how, shown name), up to `kept` of them; `beyond` counts the rest.
+    """
 
     catalog: Catalog
     mapped: Mapped = field(default_factory=Mapped)
@@ -87,6 +90,7 @@ class Names:
     unresolved: Counter[tuple[str, str]] = field(default_factory=Counter)
     candidates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     beyond: int = 0
+    kept: int = KEPT_NAMES
 
     def __post_init__(self) -> None:
         self._tiers = _tiers(self.catalog)
@@ -105,7 +109,7 @@ class Names:
         resolved = self._known.get(key)
         if resolved is None:
             resolved = self._resolve(name, server)
-            if len(self._known) < KEPT_NAMES:
+            if len(self._known) < self.kept:
                 self._known[key] = resolved
         if count:
             self._count(name, server, resolved)
@@ -149,7 +153,7 @@ class Names:
         self.how[resolved.how] += 1
         if resolved.how in {"unknown", "ambiguous"}:
             shown = f"{server}.{name}" if server else name
-            if (resolved.how, shown) in self.unresolved or len(self.unresolved) < KEPT_NAMES:
+            if (resolved.how, shown) in self.unresolved or len(self.unresolved) < self.kept:
                 self.unresolved[(resolved.how, shown)] += 1
                 if resolved.candidates:
                     self.candidates.setdefault(shown, resolved.candidates[:5])

@@ -49,7 +49,9 @@ class Tap:
     def _noted(self, item: Any) -> Any:
         message = item.message.model_dump(mode="json", by_alias=True, exclude_none=True)
         now = datetime.now(UTC).isoformat()
-        self._log.append({"direction": self._direction, "ts": now, "session": "s1", "server": "mail", "message": message})
+        self._log.append(
+            {"direction": self._direction, "ts": now, "session": "s1", "server": "mail", "message": message}
+        )
         return item
 
 

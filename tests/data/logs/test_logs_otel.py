@@ -110,14 +110,16 @@ def test_client_and_server_spans_of_one_mcp_call_are_one_call(tmp_path: Path) ->
     chat(traced, [user("Will it rain?")], assistant("", ("c1", "get_forecast")))
     outer = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_forecast", "gen_ai.tool.call.id": "c1"}
     mcp = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "get_forecast"}
-    traces = []
     start = traced.tracer.start_as_current_span
-    with start("agent", attributes={"gen_ai.operation.name": "invoke_agent", "input.value": "Will it rain?"}):
-        with start("execute_tool get_forecast", attributes=outer):  # noqa: SIM117 (one inside the other)
-            with start("tools/call get_forecast", kind=SpanKind.CLIENT, attributes=mcp):
-                with start("tools/call get_forecast", kind=SpanKind.SERVER, attributes=mcp) as server:
-                    server.set_attribute("error.type", "tool_error")
-                    server.set_status(Status(StatusCode.ERROR, "503 Service Unavailable"))
+    agent = {"gen_ai.operation.name": "invoke_agent", "input.value": "Will it rain?"}
+    with (
+        start("agent", attributes=agent),
+        start("execute_tool get_forecast", attributes=outer),
+        start("tools/call get_forecast", kind=SpanKind.CLIENT, attributes=mcp),
+        start("tools/call get_forecast", kind=SpanKind.SERVER, attributes=mcp) as server,
+    ):
+        server.set_attribute("error.type", "tool_error")
+        server.set_status(Status(StatusCode.ERROR, "503 Service Unavailable"))
     traces = imported(traced.json_lines(tmp_path / "s.jsonl", [s for s in traced.spans if s.name != "chat m"]))
     assert called(traces) == [("weather.get_forecast", "failure", "unavailable")]
     assert traces[0].goal == "Will it rain?"
