@@ -89,24 +89,24 @@ class Spool:
             self._masks |= masks
 
     def replay(self, store: Callable[[Sequence[Record]], None]) -> int:
-        """Hand the records to `store`, the oldest first, some at a time, and empty the file after the last one.
+        """Hand the records that are there now to `store`, the oldest first, some at a time; an empty file is cut.
 
         What `store` raises goes through, and what it has not taken is handed to it again the next time; after an
-        unexpected end of the process, so is what it has taken. Records may be appended meanwhile. Gives how many were
-        handed over.
+        unexpected end of the process, so is what it has taken. Records may be appended meanwhile, and are left for the
+        next time. Gives how many were handed over.
         """
-        total = 0
         with self._replaying:
-            while True:
-                with self._changing:
-                    if self._read == self._end:
-                        self._empty()
-                        return total
+            total, goal = 0, self._end
+            while self._read < goal:
                 batch, upto = self._batch()
                 if batch:
                     store(batch)
                 total += len(batch)
                 self._read = upto
+            with self._changing:
+                if self._read == self._end:
+                    self._empty()
+        return total
 
     def close(self) -> None:
         """Close the file, so that another process may have it."""

@@ -123,3 +123,36 @@ observations = sa.Table(
     sa.Index("ix_observations_owner", "tenant", "principal"),
 )
 """One row a result kept whole for a while. `size` in characters, `body` zlib."""
+
+cards = sa.Table(
+    "cards",
+    metadata,
+    sa.Column("content", sa.Text, primary_key=True),
+    sa.Column("tool_id", sa.Text, nullable=False, index=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+"""One row a version of a card. `content` is its content hash, `body` its canonical JSON, zlib."""
+
+card_events = sa.Table(
+    "card_events",
+    metadata,
+    sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("ts", UtcTime, nullable=False),
+    sa.Column("tool_id", sa.Text, nullable=False, index=True),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+)
+"""One row a change of a version's state, in the order of `seq`; rows are added and never changed."""
+
+catalog_versions = sa.Table(
+    "catalog_versions",
+    metadata,
+    sa.Column("version", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("ts", UtcTime, nullable=False),
+)
+"""One row a version of the catalog that was handed out: what was approved after the event `seq`."""

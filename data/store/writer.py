@@ -80,9 +80,10 @@ class TraceWriter:
         self._counts = {"database": 0, "spool": 0, "replayed": 0, "failed": 0, "refused": 0}
         if self._spooling:
             self._fell.set()
+        first_wait = 0.0 if self._spooling else self._backoff.first
         self._threads = [
             Thread(target=self._write_all, name="toolcrib-traces", daemon=True),
-            Thread(target=self._recover_all, name="toolcrib-replay", daemon=True),
+            Thread(target=self._recover_all, args=(first_wait,), name="toolcrib-replay", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -126,13 +127,12 @@ class TraceWriter:
 
     def recover(self) -> int:
         """Replay the spool now; gives the number of records. Raises SQLAlchemy's error while the database is away."""
-        total = 0
-        while True:
-            total += self._spool.replay(self._replay)
-            with self._route:
-                if self._spool.size == 0:
-                    self._spooling = False
-                    return total
+        replay = self._spool.replay
+        total = replay(self._replay) + replay(self._replay)
+        with self._route:  # what came during the second replay is little; nobody adds to it now
+            total += replay(self._replay)
+            self._spooling = False
+        return total
 
     def close(self, timeout: float = 10.0) -> bool:
         """Take nothing more, keep what waits, and stop; False when `timeout` seconds were not enough.
@@ -218,20 +218,17 @@ class TraceWriter:
             else:
                 self._counts["replayed"] += 1
 
-    def _recover_all(self) -> None:
-        while True:
+    def _recover_all(self, delay: float) -> None:
+        while not self._ended.is_set():
             self._fell.wait()
             self._fell.clear()
-            delay = self._backoff.first
-            while self._spooling and not self._ended.is_set():
+            while self._spooling and not self._ended.wait(delay):
                 try:
                     _LOG.info("the database is back; %d records came from the spool", self.recover())
                 except Exception as error:  # the thread has to go on trying, whatever stands in its way
                     _LOG.warning("the database is still away: %s", _short(error))
-                    self._ended.wait(delay)
-                    delay = min(2 * delay, self._backoff.last)
-            if self._ended.is_set():
-                return
+                    delay = min(max(2 * delay, self._backoff.first), self._backoff.last)
+            delay = self._backoff.first
 
 
 _UNFIT = (sa.exc.DataError, sa.exc.IntegrityError, ValueError, TypeError, OverflowError)
