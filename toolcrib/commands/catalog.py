@@ -1,4 +1,4 @@
-"""`toolcrib catalog`: tools in, tools checked."""
+"""`toolcrib catalog`: tools in, tools checked, tools approved."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Annotated
 import typer
 
 from data.cards import Trust
+from data.errors import InputError
 from data.findings import SEVERITIES, Finding, fails, to_json, to_sarif, to_text
 from data.importers import CATALOG_FORMATS, import_catalog
 from data.importers.live import DEFAULT_TIMEOUT_S
 from data.jsonl import load_catalog, read_objects, save_catalog
 from data.lint.suppressions import read_suppressions, suppressed
 from data.overlay import read_overlay
+from data.registry.approval import read_auto_approval
+from toolcrib.commands import approvals
+from toolcrib.commands.approvals import WhoOption, registry_at, say_offered, who_or_user
 from toolcrib.screen import say
 from toolcrib.sources import read_source
 
-app = typer.Typer(help="Import and check a catalog of tools.", no_args_is_help=True)
+app = typer.Typer(help="Import, check and approve a catalog of tools.", no_args_is_help=True)
+app.command("diff")(approvals.diff_command)
+app.command("approve")(approvals.approve_command)
+app.command("reject")(approvals.reject_command)
+app.command("history")(approvals.history_command)
+app.command("export")(approvals.export_command)
 
 
 class LintFormat(StrEnum):
@@ -58,7 +67,10 @@ def import_command(
         str | None,
         typer.Argument(metavar="[SRC]", help="The file or folder, or the http(s) address of an MCP server."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The catalog to write.")] = Path("catalog.jsonl"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The catalog to write; default: catalog.jsonl, with --registry none."),
+    ] = None,
     domain: Annotated[
         str | None,
         typer.Option("--server", "--domain", help="The server's or application's name; not for jsonl, bfcl."),
@@ -84,22 +96,41 @@ def import_command(
     overlay: Annotated[
         Path | None, typer.Option("--overlay", help="A YAML file with what owners add to the tools, by tool id.")
     ] = None,
+    registry: Annotated[
+        str | None, typer.Option("--registry", help="Offer the tools to this registry: a path or a database's URL.")
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--source", help="What the registry calls the source; default: the server's name, or SRC.")
+    ] = "",
+    rules: Annotated[
+        Path | None, typer.Option("--auto-approve", help="A YAML file of rules by which no person need approve.")
+    ] = None,
+    who: WhoOption = "",
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="Seconds for a live server.")
     ] = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Read tools of another form, or of a live MCP server, and write them as a catalog."""
+    if registry is None and (name or rules is not None):
+        raise InputError("--source and --auto-approve are for a registry", hint="give --registry")
     src = read_source(source, command, header or [], passed or [], timeout)
     believed = None if trust is None else Trust[trust.name]
     catalog, report = import_catalog(src, form, domain=domain, trust=believed, tenant=tenant, skip_bad=skip_bad)
     unused: tuple[str, ...] = ()
     if overlay is not None:
         catalog, unused = read_overlay(overlay).apply(catalog)
-    save_catalog(out, catalog)
     say(report.to_text())
     for key in unused:
         say(f"  note: {overlay}: '{key}' fits no tool of this source")
-    say(f"{len(catalog)} tools written to {out} (version {catalog.version})")
+    if registry is not None:
+        allowed = None if rules is None else read_auto_approval(rules)
+        own_name = name or "/".join(part for part in (tenant, domain or report.source) if part)
+        with registry_at(registry) as opened:
+            say_offered(opened.offer(catalog, own_name, who_or_user(who), rules=allowed), own_name)
+    if out is not None or registry is None:
+        written = out or Path("catalog.jsonl")
+        save_catalog(written, catalog)
+        say(f"{len(catalog)} tools written to {written} (version {catalog.version})")
 
 
 @app.command("lint")
