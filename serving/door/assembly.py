@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,8 +39,8 @@ from serving.watch import Source, Watch, file_source
 
 _LOG = logging.getLogger("toolcrib.door")
 
-_POLL_S = 1.0
-"""How often the bundle and the catalog are looked at."""
+_POLL_S = 0.25
+"""How often the bundle and the catalog are looked at: an approved change is found within a second."""
 _RETENTION_S = 3600.0
 _DRAIN_S = 20.0
 
@@ -97,6 +97,15 @@ class Assembly:
         """The application; its life starts the watching and ends with everything drained and closed."""
         return create_app(self.door, started=self._start, stopped=self._stop)
 
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The life around another door on the same service: watching inside, everything drained and closed after it."""
+        await self._start()
+        try:
+            yield
+        finally:
+            await self._stop()
+
     def _build(self, paths: Mapping[str, Path]) -> Selector:
         catalog = with_search_tool(load_catalog(paths["catalog"]))
         policy = self._policy.current if self._policy is not None else None
@@ -134,7 +143,7 @@ class Assembly:
         self.database.close()
 
     async def _follow(self) -> None:
-        """Look at the sources every second; what is new is loaded beside what serves."""
+        """Look at the sources again and again; what is new is loaded beside what serves."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_POLL_S)

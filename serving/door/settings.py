@@ -116,8 +116,8 @@ class ServiceSettings(Part):
 def load_settings(path: Path | str) -> ServiceSettings:
     """Read the file. Raises InputError that lists every problem with its line."""
     path = Path(path)
-    document, lines = _document(path)
-    settings = _checked(ServiceSettings, document, path, lines, ())
+    document, lines = document_of(path)
+    settings = checked(ServiceSettings, document, path, lines)
     traces = settings.traces
     if "://" not in traces.database:
         traces = traces.model_copy(update={"database": _beside(path, traces.database)})
@@ -128,9 +128,9 @@ def load_settings(path: Path | str) -> ServiceSettings:
 def load_identity(path: Path | str) -> IdentitySettings:
     """The file's `identity` alone: what is wrong in its other parts shuts nobody out. Raises InputError."""
     path = Path(path)
-    document, lines = _document(path)
+    document, lines = document_of(path)
     identity = document.get("identity", {})
-    return _located(_checked(IdentitySettings, identity, path, lines, ("identity",)), path)
+    return _located(checked(IdentitySettings, identity, path, lines, ("identity",)), path)
 
 
 def _located(identity: IdentitySettings, path: Path) -> IdentitySettings:
@@ -144,16 +144,18 @@ def _beside(path: Path, written: str) -> str:
     return str(path.parent / written)
 
 
-def _document(path: Path) -> tuple[Mapping[str, Any], Lines]:
+def document_of(path: Path, example: str = "docs/identity.md") -> tuple[Mapping[str, Any], Lines]:
+    """The keys and values of a YAML file, and their lines; `example` is the page that shows a whole one."""
     document, lines = read_yaml(path)
     if document is None:
         return {}, lines
     if not isinstance(document, dict):
-        raise InputError("expected keys and values", source=str(path), hint="see docs/identity.md for a whole file")
+        raise InputError("expected keys and values", source=str(path), hint=f"see {example} for a whole file")
     return document, lines
 
 
-def _checked(model: type[P], value: object, path: Path, lines: Lines, above: tuple[str, ...]) -> P:
+def checked(model: type[P], value: object, path: Path, lines: Lines, above: tuple[str, ...] = ()) -> P:
+    """The value as a part of the file, at the path of keys `above`. Raises InputError that lists every problem."""
     try:
         return model.model_validate_json(json.dumps(value), strict=True)  # as JSON: a list is fit for a tuple
     except ValidationError as error:
