@@ -59,12 +59,12 @@ def learn_heads(shop: Workshop, run: Run) -> None:
         log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", telling)
         drop_reranker_files(shop)
         return
-    newcomers = _newcomers(shop)
-    unlogged, rivals = head_requests(shop.material, chosen, newcomers)
+    new_tools = newcomers(shop)
+    unlogged, rivals = head_requests(shop.material, chosen, new_tools)
     views = Views(
         logged=_reranked(shop, chosen, requests, candidates),
         unlogged=_reranked(shop, chosen, unlogged, rivals),
-        new=np.array([any(tool in newcomers for tool, _ in shop.decisions[i].tools) for i in chosen], np.bool_),
+        new=np.array([any(tool in new_tools for tool, _ in shop.decisions[i].tools) for i in chosen], np.bool_),
     )
     views = _choose_reranker(shop, views, partial(fit_relevance, regularisation=part.regularisation, calibrate=False))
     fit = partial(fit_relevance, regularisation=part.regularisation)
@@ -116,7 +116,7 @@ class Views:
         return np.where(self.new, _ndcgs(self.unlogged, unlogged), _ndcgs(self.logged, relevant))
 
 
-def _newcomers(shop: Workshop) -> frozenset[str]:
+def newcomers(shop: Workshop) -> frozenset[str]:
     """The tools that no fine-tuning has seen; where none was held out, some drawn at random play their part."""
     if shop.cold_tools:
         return shop.cold_tools
