@@ -271,10 +271,57 @@ def mcp_rows(steps: list[Trace], catalog: Catalog) -> Iterator[Row]:
             yield {**shared, "message": {"jsonrpc": "2.0", "id": number, "result": content}}
 
 
+def mlflow_rows(steps: list[Trace], catalog: Catalog) -> Iterator[Row]:
+    """A trace a line as `Trace.to_json` has it, its spans' attributes as JSON text; a tool's span that never ended."""
+    trace = steps[0].trace_id
+    messages: list[Row] = [{"role": "user", "content": steps[0].request}]
+    spans: list[Row] = []
+
+    def span(id: str, kind: str, millisecond: int, **more: Any) -> Row:
+        start = EPOCH_NS + millisecond * 10**6
+        values = {
+            "mlflow.spanType": kind,
+            "mlflow.spanInputs": more["inputs"],
+            "mlflow.spanOutputs": more.get("outputs"),
+        }
+        attributes = {key: json.dumps(value) for key, value in values.items() if value is not None}
+        parent = None if kind == "AGENT" else "root"
+        times = {"start_time_unix_nano": start, "end_time_unix_nano": start + 10**6 if more["ended"] else None}
+        code = "STATUS_CODE_ERROR" if more.get("error") else "STATUS_CODE_OK"
+        status = {"code": code, "message": more.get("error", "")}
+        told = {"name": more["name"], "attributes": attributes, "status": status, "events": []}
+        return {"trace_id": "t", "span_id": id, "parent_span_id": parent, **told, **times}
+
+    spans.append(span("root", "AGENT", 0, name="agent", inputs={"question": steps[0].request}, ended=True))
+    for number, step in enumerate(steps):
+        name = wire_name(step.tool_id or "")
+        function = {"name": name, "arguments": json.dumps(step.arguments or {})}
+        answer = {
+            "role": "assistant",
+            "content": _said(step),
+            "tool_calls": [{"id": f"c{number}", "function": function}],
+        }
+        tools = [{"type": "function", "function": {"name": one}} for one in _offered(step)]
+        given = {"messages": list(messages), "tools": tools}
+        outputs = {"choices": [{"message": answer}]}
+        chat = span(f"m{number}", "CHAT_MODEL", number * 2, name="chat", inputs=given, outputs=outputs, ended=True)
+        result, arguments = _result(step), step.arguments or {}
+        failed = {"error": ERROR} if step.outcome == "failure" else {"outputs": result}
+        known = result is not None
+        spans += [chat, span(f"t{number}", "TOOL", number * 2 + 1, name=name, inputs=arguments, ended=known, **failed)]
+        messages.append(answer)
+        if known:
+            messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": result})
+    verdict = steps[0].task_success
+    assessments = [] if verdict is None else [{"assessment_name": "task_success", "feedback": {"value": verdict}}]
+    yield {"info": {"trace_id": trace, "assessments": assessments}, "data": {"spans": spans}}
+
+
 WRITERS: dict[str, Writer] = {
     "openai": openai_rows,
     "anthropic": anthropic_rows,
     "otel": otel_rows,
+    "mlflow": mlflow_rows,
     "langsmith": langsmith_rows,
     "langfuse": langfuse_rows,
     "mcp": mcp_rows,

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from data.logs.account import Account
 from data.logs.files import opened
 from data.logs.json_stream import Record, records
+from data.logs.mlflow_store import SQLITE_MAGIC
 from data.logs.otlp_proto import is_protobuf, proto_records
 from data.logs.values import items, mapping, text
 
@@ -18,12 +19,20 @@ _LOOKED_AT = 50
 
 def told_form(path: Path) -> str | None:
     """The form of the first record that has one; None where none of the first has."""
+    if is_database(path):
+        return "mlflow"
     with opened(path, Account()) as stream:
         for value, _ in islice(values(stream, str(path), Account()), _LOOKED_AT):
             form = form_of(value)
             if form is not None:
                 return form
     return None
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is an SQLite database."""
+    with opened(path, Account()) as stream:
+        return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def values(stream: BinaryIO, source: str, account: Account) -> Iterator[Record]:
@@ -44,6 +53,7 @@ def form_of(value: Any) -> str | None:
         "jsonl": {"tool_id", "trace_id"} <= keys,
         "otel": bool(keys & {"resourceSpans", "resource_spans"})
         or ("attributes" in keys and bool(keys & {"traceId", "context", "span_id"})),
+        "mlflow": "info" in keys and "data" in keys and "spans" in mapping(value["data"]),
         "mcp": any("jsonrpc" in one for one in inner),
         "langsmith": any("run_type" in one for one in (value, *map(mapping, items(value.get("runs"))))),
         "langfuse": "observations" in keys or ({"traceId", "type"} <= keys) or _is_langfuse_page(value),

@@ -13,11 +13,13 @@ from data.logs.account import Account
 from data.logs.chat import chat_decisions
 from data.logs.events import Decision
 from data.logs.files import find, opened
-from data.logs.forms import told_form, values
+from data.logs.forms import is_database, told_form, values
 from data.logs.json_stream import Record
 from data.logs.langfuse import langfuse_decisions
 from data.logs.langsmith import langsmith_decisions
 from data.logs.mcp_proxy import mcp_decisions
+from data.logs.mlflow_store import is_store, stored_traces
+from data.logs.mlflow_traces import mlflow_decisions
 from data.logs.names import Mapped, Names, load_mapping
 from data.logs.otel import otel_decisions
 from data.logs.outcomes import Judge
@@ -31,6 +33,7 @@ Reader = Callable[[Iterable[Record], Account], Iterator[Decision]]
 
 READERS: dict[str, Reader] = {
     "otel": otel_decisions,
+    "mlflow": mlflow_decisions,
     "openai": chat_decisions,
     "anthropic": chat_decisions,
     "langsmith": langsmith_decisions,
@@ -69,7 +72,9 @@ class LogImport:
             for form, files in self._by_form():
                 maker.source = form
                 if form == "jsonl":
-                    yield from map(maker.seen, plain_traces(files, self.names, self.account, self.ignored))
+                    yield from map(
+                        maker.seen, plain_traces([Path(file) for file in files], self.names, self.account, self.ignored)
+                    )
                 else:
                     yield from maker.traces(READERS[form](self._records(files), self.account))
         if not self.tally.tools and (self.account.skipped or not self.tally.lines):
@@ -82,24 +87,29 @@ class LogImport:
         )
         return told.model_copy(update={"ignored": dict(sorted(self.ignored.items()))})
 
-    def _by_form(self) -> list[tuple[str, list[Path]]]:
-        files = find(self.sources)
+    def _by_form(self) -> list[tuple[str, list[str]]]:
+        stores = [source for source in self.sources if is_store(source)]
+        named = [source for source in self.sources if not is_store(source)]
+        files = find(named) if named else []
         if self.format != "auto":
-            return [(self.format, files)]
-        forms: dict[str, list[Path]] = {}
+            return [(self.format, [*stores, *map(str, files)])]
+        forms: dict[str, list[str]] = {"mlflow": stores} if stores else {}
         for path in files:
             form = told_form(path)
             if form is None:
                 self.account.skip("a file in no form that is known here", str(path))
             else:
-                forms.setdefault(form, []).append(path)
+                forms.setdefault(form, []).append(str(path))
         return list(forms.items())
 
-    def _records(self, files: Sequence[Path]) -> Iterator[Record]:
-        for path in files:
+    def _records(self, sources: Sequence[str]) -> Iterator[Record]:
+        for source in sources:
+            if is_store(source) or is_database(Path(source)):
+                yield from stored_traces(source, self.account)
+                continue
             self.account.files += 1
-            with opened(path, self.account) as stream:
-                yield from values(stream, str(path), self.account)
+            with opened(Path(source), self.account) as stream:
+                yield from values(stream, source, self.account)
 
     def _nothing(self) -> InputError:
         """The error of an import without a usable call: what there was instead, and what to look at."""

@@ -21,13 +21,14 @@ _ERROR = frozenset({2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR"})
 
 def otel_decisions(records: Iterable[Record], account: Account) -> Iterator[Decision]:
     """The steps of every trace in OTLP documents or single spans, in any order over any number of files."""
-    keyed = ((raw["trace_id"], raw) for raw in _raw_spans(records, account))
+    keyed = ((raw["trace_id"], raw) for raw in raw_spans(records, account))
     for _, group in grouped(keyed, account):
         spans = [span_of(raw, instant(raw["start"]), instant(raw["end"]), account) for raw in group]
         yield from span_decisions(spans, account)
 
 
-def _raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str, Any]]:
+def raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str, Any]]:
+    """What `span_of` takes, of each span in the records; what is no span is counted."""
     for value, where in records:
         if not isinstance(value, dict):
             account.skip(NO_SPAN, where)
@@ -35,12 +36,12 @@ def _raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str
         batches = first(value, ("resourceSpans", "resource_spans", "batches"))
         if isinstance(batches, list):
             for batch in map(mapping, batches):
-                resource = _attributes(mapping(batch.get("resource")).get("attributes"))
+                resource = attributes_of(mapping(batch.get("resource")).get("attributes"))
                 scopes = first(batch, ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
                 for span in (one for scope in items(scopes) for one in items(mapping(scope).get("spans"))):
                     yield from _raw(mapping(span), resource, where, account)
         else:
-            resource = _attributes(mapping(value.get("resource")).get("attributes"))
+            resource = attributes_of(mapping(value.get("resource")).get("attributes"))
             yield from _raw(value, resource, where, account)
 
 
@@ -54,10 +55,10 @@ def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Ac
         return
     account.records += 1
     parent = text(first(span, ("parentSpanId", "parent_span_id", "parent_id")))
-    attributes = _attributes(span.get("attributes"))
+    attributes = attributes_of(span.get("attributes"))
     told = is_told(attributes) or " " in text(span.get("name"))
     events = [
-        {"name": text(event.get("name")), "attributes": _attributes(event.get("attributes"))}
+        {"name": text(event.get("name")), "attributes": attributes_of(event.get("attributes"))}
         for event in map(mapping, items(span.get("events")) if told else [])
     ]
     end = first(span, ("endTimeUnixNano", "end_time_unix_nano", "end_time"))
@@ -93,7 +94,7 @@ def _failure(span: dict[str, Any], attributes: dict[str, Any], events: list[dict
     return True, said or "error"
 
 
-def _attributes(attributes: object) -> dict[str, Any]:
+def attributes_of(attributes: object) -> dict[str, Any]:
     """Attributes as a dictionary, from OTLP's list of typed pairs or as they are."""
     if isinstance(attributes, dict):
         return attributes
@@ -102,7 +103,7 @@ def _attributes(attributes: object) -> dict[str, Any]:
 
 
 def _value(value: object) -> Any:
-    typed = mapping(value)
+    typed = {key.replace("_v", "V"): inner for key, inner in mapping(value).items()}  # int_value is intValue
     if "intValue" in typed:
         return int(typed["intValue"])
     for key in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
@@ -111,5 +112,5 @@ def _value(value: object) -> Any:
     if "arrayValue" in typed:
         return [_value(one) for one in items(mapping(typed["arrayValue"]).get("values"))]
     if "kvlistValue" in typed:
-        return _attributes(mapping(typed["kvlistValue"]).get("values"))
+        return attributes_of(mapping(typed["kvlistValue"]).get("values"))
     return None
