@@ -66,18 +66,63 @@ def postgres() -> Iterator[str]:
         pytest.skip(f"no PostgreSQL: {error}")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a fresh, empty database; the test runs on SQLite and on PostgreSQL."""
+DIALECTS = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=DIALECTS)
+def blank_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without any table; the test runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/toolcrib.db"
         return
+    server = request.getfixturevalue("postgres")
+    yield (url := _new_database(server, "template0"))
+    _drop_database(server, url)
+
+
+@pytest.fixture(params=DIALECTS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database with empty tables; the test runs on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("_sqlite_tables"), tmp_path / "toolcrib.db")
+        yield f"sqlite:///{tmp_path}/toolcrib.db"
+        return
+    server, tables = request.getfixturevalue("postgres"), request.getfixturevalue("_postgres_tables")
+    yield (url := _new_database(server, tables.rpartition("/")[2]))
+    _drop_database(server, url)
+
+
+@pytest.fixture(scope="session")
+def _sqlite_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with empty tables: making them takes ten times as long as a copy."""
+    from data.store.database import open_database  # noqa: PLC0415 (SQLAlchemy: only for who asks)
+
+    path = tmp_path_factory.mktemp("tables") / "toolcrib.db"
+    open_database(path).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def _postgres_tables(postgres: str) -> Iterator[str]:
+    from data.store.database import open_database  # noqa: PLC0415 (SQLAlchemy: only for who asks)
+
+    url = _new_database(postgres, "template0")
+    open_database(url).close()
+    yield url
+    _drop_database(postgres, url)
+
+
+def _new_database(server: str, template: str) -> str:
     import psycopg  # noqa: PLC0415 (for who asks)
 
-    server = request.getfixturevalue("postgres")
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    yield f"{server.rpartition('/')[0]}/{name}"
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    return f"{server.rpartition('/')[0]}/{name}"
+
+
+def _drop_database(server: str, url: str) -> None:
+    import psycopg  # noqa: PLC0415 (for who asks)
+
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        connection.execute(f'DROP DATABASE "{url.rpartition("/")[2]}" WITH (FORCE)')

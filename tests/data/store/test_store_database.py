@@ -21,8 +21,8 @@ from data.store.tables import metadata, observations
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_migrations_make_exactly_the_tables_that_the_code_declares(database_url: str) -> None:
-    database = open_database(database_url)
+def test_the_migrations_make_exactly_the_tables_that_the_code_declares(blank_database_url: str) -> None:
+    database = open_database(blank_database_url)
     with database.engine.connect() as connection:
         assert set(sa.inspect(connection).get_table_names()) == {*metadata.tables, "alembic_version"}
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -37,9 +37,9 @@ def test_opening_it_again_keeps_what_is_in_it(database_url: str) -> None:
     again.close()
 
 
-def test_replicas_that_start_at_the_same_time_all_find_the_tables(database_url: str) -> None:
+def test_replicas_that_start_at_the_same_time_all_find_the_tables(blank_database_url: str) -> None:
     code = "import sys; from data.store.database import open_database; sys.stdin.read(); open_database(sys.argv[1])"
-    command = [sys.executable, "-c", code, database_url]
+    command = [sys.executable, "-c", code, blank_database_url]
     replicas = [subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
     for replica in replicas:
         assert replica.stdin is not None
