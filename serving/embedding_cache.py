@@ -83,6 +83,11 @@ class EmbeddingCache:
         mine.set_result(made)
         return made
 
+    def kept(self, key: EmbeddingKey) -> Encoded | None:
+        """The encoding of `key` where it is kept; nothing is encoded, and no lookup counted."""
+        with self._lock:
+            return self._kept.get(key)
+
     def figures(self) -> EmbeddingFigures:
         """Counts since the start."""
         with self._lock:

@@ -283,11 +283,23 @@ class Selector:
         """The ids of the candidates, best first."""
         return tuple(self.index.catalog.ids[row] for row in judged.rows.tolist())
 
+    def vector(self, query: str) -> NDArray[np.float32] | None:
+        """The vector by which a query was decided, where it is still at hand; nothing is encoded for it."""
+        if self._embeddings is None or self.bundle is None:
+            return None
+        found = self._embeddings.kept(self._embedding_key(query))
+        return None if found is None else found.vectors[0]
+
     def token_cost(self, tool_id: str) -> int:
         """Tokens that a tool takes on the menu."""
         return int(self._tokens[self.catalog.row[tool_id]])
 
     # The stages
+
+    def _embedding_key(self, query: str) -> EmbeddingKey:
+        assert self.bundle is not None
+        limit, states = self.bundle.manifest.max_query_tokens, self._weights is not None
+        return EmbeddingKey(query, self.versions.bundle, limit, states, self.settings.threads)
 
     def _without(self, mask: MaskResult, left_out: Mapping[str, str], run: Run) -> NDArray[np.bool_]:
         """What the mask let through but for some tools; the record names those of them that it did let through."""
@@ -316,10 +328,7 @@ class Selector:
             return encoded
 
         try:
-            if self._embeddings is None:
-                return encode()
-            key = EmbeddingKey(query, self.versions.bundle, limit, states, self.settings.threads)
-            return self._embeddings.get(key, encode)
+            return encode() if self._embeddings is None else self._embeddings.get(self._embedding_key(query), encode)
         except Exception as error:  # a model that fails must cost order, never the answer
             run.degrade("encode", f"the encoder failed ({error}); lexical search alone")
             return None

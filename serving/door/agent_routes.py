@@ -18,7 +18,7 @@ from serving.door.narrowing import CallerBody, narrow
 from serving.door.observed import note
 from serving.door.requests import Door, DoorOf, Who, body_of, documented
 from serving.door.spans import CONVERSATION, OPERATION, SLICE, TOOL, stage_events
-from serving.door.translate import answer, ask_of, caller_of, checked, detail, outcomes_of
+from serving.door.translate import answer, ask_of, caller_of, checked, detail, outcomes_of, split_up
 from serving.door.wire import (
     CheckAnswer,
     CheckBody,
@@ -26,6 +26,7 @@ from serving.door.wire import (
     ConfirmBody,
     DescribeAnswer,
     DescribeBody,
+    Id,
     ObservationAnswer,
     ObservationBody,
     OutcomesAnswer,
@@ -50,10 +51,9 @@ async def select(request: Request, door: DoorOf, identity: Who) -> SelectAnswer:
     body = await body_of(request, SelectBody, door.limits)
     _within_limits(body, door)
     who, service = caller_of(identity, body), door.service
-    if body.split:
-        ask = await run_in_threadpool(ask_of, body, who, door.split)  # a splitter elsewhere takes its time
-    else:
-        ask = ask_of(body, who, door.split)
+    ask = ask_of(body, who)
+    if body.split and len(ask.subgoals) == 1:
+        ask = split_up(ask, await run_in_threadpool(door.split, ask.subgoals[0].goal))  # a model may be asked
     known = service.known(ask)
     made = known if known is not None else await _off_the_loop(door, service.decide, ask)
     decided = await service.kept(ask, made)
@@ -141,10 +141,10 @@ async def observe(request: Request, door: DoorOf, identity: Who) -> ObservationA
 async def observation(
     door: DoorOf,
     identity: Who,
-    handle: Annotated[str, Path(min_length=1, max_length=256)],
+    handle: Annotated[Id, Path(examples=["Zr0pFgoJ5lyTTk7hQ7lNQ2Mx"])],
     principal: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
-    start: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
-    length: Annotated[int | None, Query(ge=1, le=100_000)] = None,
+    start: Annotated[int, Query(ge=0, le=1_000_000_000, examples=[4000])] = 0,
+    length: Annotated[int | None, Query(ge=1, le=100_000, examples=[2000])] = None,
 ) -> RangeAnswer:
     """A range of a kept result, in characters. `principal`: for whom it was kept, where that is not the credential."""
     who = narrow(identity, CallerBody(principal=principal))

@@ -40,6 +40,9 @@ form: `{"error": {"code", "message", "path", "hint"}}`.
 
 Hook = Callable[[], Awaitable[None]]
 
+_STORE_AGAIN_S = "5"
+"""After how many seconds to come back to a store that was out of reach."""
+
 
 def create_app(door: Door, *, started: Hook | None = None, stopped: Hook | None = None) -> FastAPI:
     """The application on `door`. `started` and `stopped` are awaited around its life."""
@@ -87,7 +90,9 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 async def _refused_by_service(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)
-    return _answered(DoorError(CODES[error.code][0], error.code, error.message, error.path, error.hint))
+    status = CODES[error.code][0]
+    headers = {"Retry-After": _STORE_AGAIN_S} if status == 503 else {}
+    return _answered(DoorError(status, error.code, error.message, error.path, error.hint, headers))
 
 
 async def _bad_input(_: Request, error: Exception) -> JSONResponse:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fastapi import FastAPI
 
+from data.errors import InputError
 from data.jsonl import load_catalog
 from data.store.database import open_database
 from data.store.ledger import Ledger
@@ -21,20 +23,21 @@ from serving.door.app import create_app
 from serving.door.identity import Authenticator
 from serving.door.metrics import Metrics
 from serving.door.requests import Door
-from serving.door.settings import ServiceSettings
+from serving.door.settings import ServiceSettings, TraceSettings
 from serving.embedding_cache import EmbeddingCache
 from serving.gate.arguments import ArgumentChecker
 from serving.gate.gate import Gate
 from serving.gate.tickets import Tickets
 from serving.policy_file import PolicyFile
 from serving.pool import Pool
+from serving.remote_splitter import RemoteSplitter, Split
 from serving.search_tool import with_search_tool
 from serving.selector import Selector
 from serving.service.observing import Observations
 from serving.service.service import Service
 from serving.service.slices import Slices
 from serving.slice_cache import SliceCache
-from serving.splitting import split
+from serving.splitting import MAX_STEPS, split
 from serving.watch import Source, Watch, file_source
 
 _LOG = logging.getLogger("toolcrib.door")
@@ -43,6 +46,8 @@ _POLL_S = 0.25
 """How often the bundle and the catalog are looked at: an approved change is found within a second."""
 _RETENTION_S = 3600.0
 _DRAIN_S = 20.0
+_EVER = datetime(1, 1, 1, tzinfo=UTC)
+"""Before anything that was kept."""
 
 
 class Assembly:
@@ -65,8 +70,11 @@ class Assembly:
         self._embeddings = EmbeddingCache(settings.cache.embeddings)
         sources = {"catalog": file_source(catalog), **({"bundle": bundle} if bundle is not None else {})}
         self.watch = Watch(sources, self._build)
-        self.database = open_database(settings.traces.database)
+        self.database = open_database(_address(settings.traces))
         ledger, self.spool = Ledger(self.database), Spool(settings.traces.spool)
+        self._closing = contextlib.ExitStack()
+        self._closing.callback(self.database.close)
+        self._closing.callback(self.spool.close)
         rules = text_rules(settings.traces.keep_text, self.database)
         self.writer = TraceWriter(ledger, self.spool, capacity=settings.traces.queue, text=rules)
         self.metrics = Metrics()
@@ -75,7 +83,7 @@ class Assembly:
         tickets = Tickets(self.database, timedelta(seconds=settings.confirmation.ttl_seconds))
         service = Service(
             self.watch.live,
-            slices=Slices(ledger),
+            slices=Slices(ledger, rules),
             cache=self.cache,
             gate=Gate(tickets, ArgumentChecker()),
             tickets=tickets,
@@ -87,8 +95,9 @@ class Assembly:
             writer=self.writer,
             observer=self.metrics,
             policy=self._policy,
+            keep_vectors=not settings.traces.keep_text,
         )
-        self.door = Door(service, authenticator, self.metrics, settings.limits, self.pool, split)
+        self.door = Door(service, authenticator, self.metrics, settings.limits, self.pool, self._splitter())
         self._ledger = ledger
         self._gauges()
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,8 +126,22 @@ class Assembly:
             embeddings=self._embeddings,
         )
 
+    def _splitter(self) -> Callable[[str], Split]:
+        chosen, at_most = self._settings.splitter, min(self._settings.limits.subgoals, MAX_STEPS)
+        if chosen.kind == "none":
+            return lambda text: Split((text,))
+        if chosen.kind == "rules":
+            return lambda text: Split(split(text, at_most))
+        assert chosen.base_url is not None
+        assert chosen.model is not None
+        remote = RemoteSplitter(
+            chosen.base_url, chosen.model, chosen.api_key_env or "", chosen.timeout_seconds, at_most
+        )
+        self._closing.callback(remote.close)
+        return remote.split
+
     def _gauges(self) -> None:
-        gauge, pool, writer = self.metrics.gauge, self.pool, self.writer
+        gauge, pool, writer, policy = self.metrics.gauge, self.pool, self.writer, self._policy
         cache, embeddings = self.cache, self._embeddings
         gauge("slice_cache_hit_ratio", "Hits / lookups of decisions since the start.", lambda: cache.hit_ratio)
         gauge("embedding_cache_hit_ratio", "Hits / lookups of vectors since the start.", lambda: embeddings.hit_ratio)
@@ -126,6 +149,7 @@ class Assembly:
         gauge("pool_shed", "Requests refused for load since the start.", lambda: pool.figures().shed)
         gauge("store_queue_depth", "Records not kept yet.", lambda: writer.depth)
         gauge("store_degraded", "1 while the spool stands in for the database.", lambda: writer.state != "ok")
+        gauge("policy_refused", "Policy files that were refused.", lambda: policy.refused if policy else 0)
 
     async def _start(self) -> None:
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._let_go())]
@@ -139,8 +163,7 @@ class Assembly:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.pool.drain, _DRAIN_S)
         await loop.run_in_executor(None, self.writer.close, _DRAIN_S)
-        self.spool.close()
-        self.database.close()
+        self._closing.close()
 
     async def _follow(self) -> None:
         """Look at the sources again and again; what is new is loaded beside what serves."""
@@ -152,14 +175,27 @@ class Assembly:
                 self.metrics.swapped("selector", accepted=swap.accepted)
 
     async def _let_go(self) -> None:
-        """Remove traces past their retention, and what has expired."""
+        """Remove traces past their retention, and stored results past their end."""
         days = self._settings.traces.retention_days
         loop = asyncio.get_running_loop()
         while True:
-            if days is not None:
-                older_than = datetime.now(UTC) - timedelta(days=days)
-                try:
-                    await loop.run_in_executor(None, self._ledger.expire, older_than)
-                except Exception:
-                    _LOG.exception("expired traces could not be removed; tried again later")
+            older_than = _EVER if days is None else datetime.now(UTC) - timedelta(days=days)
+            try:
+                await loop.run_in_executor(None, self._ledger.expire, older_than)
+            except Exception:
+                _LOG.exception("what has expired could not be removed; tried again later")
             await asyncio.sleep(_RETENTION_S)
+
+
+def _address(settings: TraceSettings) -> str:
+    """Where the trace store is. Raises InputError where the variable that should say so says nothing."""
+    if settings.database_env is None:
+        return settings.database
+    found = os.environ.get(settings.database_env, "")
+    if not found:
+        raise InputError(
+            f"the environment has nothing in {settings.database_env}",
+            field="traces.database_env",
+            hint="set it to the address of the database: postgresql://USER:PASSWORD@HOST/NAME",
+        )
+    return found

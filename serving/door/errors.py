@@ -22,6 +22,7 @@ UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
 INVALID_BODY = "invalid_body"
 INTERNAL = "internal"
 NO_RERANKER = "no_reranker"
+MODEL_FAILED = "model_failed"
 IDENTITY_UNAVAILABLE = "identity_unavailable"
 OVERLOADED = "overloaded"
 STORE_UNAVAILABLE = "store_unavailable"
@@ -36,13 +37,14 @@ CODES: Mapping[str, tuple[int, str]] = MappingProxyType(
         UNKNOWN_SLICE: (404, "no such slice for this caller; somebody else's looks the same"),
         UNKNOWN_HANDLE: (404, "no such stored result for this caller; somebody else's looks the same"),
         UNKNOWN_TICKET: (404, "no such open ticket for this caller; somebody else's looks the same"),
+        NO_RERANKER: (404, "the served bundle has no cross-encoder"),
         METHOD_NOT_ALLOWED: (405, "the path is served, with another method"),
         NOT_SHOWN: (409, "the tool is not among those that the slice shows to this caller now"),
         TOO_LARGE: (413, "the body is larger than the service reads"),
         UNSUPPORTED_MEDIA_TYPE: (415, "the body is not declared as `application/json`"),
         INVALID_BODY: (422, "the body is JSON and breaks a rule of its route, or a bound on depth, count or length"),
         INTERNAL: (500, "a failure of the service; nothing about it is told"),
-        NO_RERANKER: (501, "the served bundle has no cross-encoder"),
+        MODEL_FAILED: (500, "a model gave something that cannot be used, and nothing can stand in for it"),
         IDENTITY_UNAVAILABLE: (503, "who asks cannot be told: grants or signing keys cannot be read; nobody is let in"),
         OVERLOADED: (503, "more work than can be answered in time; `Retry-After` says when to try again"),
         STORE_UNAVAILABLE: (503, "what has to be read or kept before answering is out of reach"),

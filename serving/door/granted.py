@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from data.context import Caller
 from serving.door.errors import NOT_PERMITTED, DoorError
-from serving.door.grants import MAX_NAMES, Grant, JwtSettings, is_name
+from serving.door.grants import MAX_NAME, MAX_NAMES, MAX_TENANT, Grant, JwtSettings, is_name
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def of_claims(claims: Mapping[str, object], settings: JwtSettings) -> Identity:
     held = [settings.roles[role] for role in roles if role in settings.roles]
     caller = Caller(
         principal=_required_name(claims, said.principal),
-        tenant=settings.tenant if said.tenant is None else _required_name(claims, said.tenant),
+        tenant=settings.tenant if said.tenant is None else _required_name(claims, said.tenant, MAX_TENANT),
         scopes=(*_names(claims, said.scopes), *(name for role in held for name in role.scopes)),
         connections=(*_names(claims, said.connections), *(name for role in held for name in role.connections)),
         env=_first(settings.envs),
@@ -86,9 +86,9 @@ def _claim(claims: Mapping[str, object], name: str) -> object:
     return found
 
 
-def _required_name(claims: Mapping[str, object], name: str) -> str:
+def _required_name(claims: Mapping[str, object], name: str, at_most: int = MAX_NAME) -> str:
     found = _claim(claims, name)
-    if not isinstance(found, str) or not is_name(found):
+    if not isinstance(found, str) or not is_name(found) or len(found) > at_most:
         raise _unfit(name)
     return found
 

@@ -13,6 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from data.cards import Instant, Names
 
 MAX_NAMES = 1024
+MAX_NAME = 256
+MAX_TENANT = 128
+"""Characters in a tenant's name, as many as the trace store keys records by."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Algorithm = Literal[
@@ -22,7 +25,7 @@ Algorithm = Literal[
 
 def is_name(text: str) -> bool:
     """Whether `text` can name a principal, a tenant or a scope: 1 to 256 characters, none of them a control."""
-    return 0 < len(text) <= 256 and text.isprintable()
+    return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
 def _name(value: object) -> object:
@@ -64,7 +67,7 @@ class Rights(Part):
 class Place(Part):
     """Where a credential works. Of several `envs` or `regions` a body may choose one; the first is the default."""
 
-    tenant: NameOrNone = ""
+    tenant: Annotated[NameOrNone, Field(max_length=MAX_TENANT)] = ""
     envs: NameList = ()
     regions: NameList = ()
     cost_ceiling_usd: float | None = Field(default=None, ge=0.0)

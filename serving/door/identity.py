@@ -144,6 +144,12 @@ class Authenticator:
         return known[1]
 
 
+def is_token(headers: Mapping[str, str]) -> bool:
+    """Whether the credential is to be checked as a token of an identity provider."""
+    given = headers.get("authorization", "")
+    return bool(given) and not is_key(given.rpartition(" ")[2])
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host, as written for `--host` or as a peer's address, is this machine itself."""
     if host in LOOPBACK_NAMES:

@@ -16,6 +16,7 @@
 | `toolcrib_swaps_total{what,accepted}` | new bundles, catalogs and policies |
 | `toolcrib_slice_cache_hit_ratio`, `toolcrib_embedding_cache_hit_ratio` | hits / lookups since the start |
 | `toolcrib_pool_depth`, `toolcrib_pool_shed` | decisions waiting or running; requests refused for load so far |
+| `toolcrib_policy_refused` | changes of the policy file that could not be used, since the start |
 | `toolcrib_store_queue_depth`, `toolcrib_store_degraded` | records not yet kept; 1 while the spool stands in |
 """
 

@@ -10,14 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from serving.door.identity import Identity
 from serving.door.requests import DoorOf, Operator
 from serving.door.translate import versions
-from serving.door.wire import ExplainAnswer, StageFate
+from serving.door.wire import ExplainAnswer, Id, StageFate, ToolId
 
 router = APIRouter(prefix="/v1")
 
 
 @router.get("/slices/{slice_id}")
 async def whole_slice(
-    door: DoorOf, operator: Operator, slice_id: Annotated[str, Path(min_length=1, max_length=256)]
+    door: DoorOf, operator: Operator, slice_id: Annotated[Id, Path(examples=["0123456789abcdef"])]
 ) -> dict[str, Any]:
     """A decision with the record of its stages. It names tools that its caller may not know of."""
     handed = await run_in_threadpool(door.service.recorded, slice_id, _tenant(operator))
@@ -32,8 +32,8 @@ async def whole_slice(
 async def explain(
     door: DoorOf,
     operator: Operator,
-    slice: Annotated[str, Query(min_length=1, max_length=256)],
-    tool: Annotated[str, Query(min_length=1, max_length=512)],
+    slice: Annotated[Id, Query(examples=["0123456789abcdef"])],
+    tool: Annotated[ToolId, Query(examples=["shop.refund"])],
 ) -> ExplainAnswer:
     """Why a tool was or was not on the menu of a slice, from what was recorded then."""
     found, why = await run_in_threadpool(door.service.explain, slice, tool, _tenant(operator))

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from serving.door.body import BodyLimits, read_json, validated
 from serving.door.errors import NOT_PERMITTED, TOO_LARGE, DoorError
-from serving.door.identity import Authenticator, Identity
+from serving.door.identity import Authenticator, Identity, is_token
 from serving.door.metrics import Metrics
 from serving.door.observed import note
 from serving.door.wire import Body
 from serving.pool import Pool
+from serving.remote_splitter import Split
 from serving.service.service import Service
 
 B = TypeVar("B", bound=Body)
@@ -30,11 +32,11 @@ class Door:
     metrics: Metrics
     limits: BodyLimits
     pool: Pool
-    split: Callable[[str], tuple[str, ...]]
+    split: Callable[[str], Split]
     draining: bool = False
 
 
-def door_of(request: Request) -> Door:
+async def door_of(request: Request) -> Door:
     """The door of the application that the request came in by."""
     door: Door = request.app.state.door
     return door
@@ -43,10 +45,13 @@ def door_of(request: Request) -> Door:
 DoorOf = Annotated[Door, Depends(door_of)]
 
 
-def identity_of(request: Request, door: DoorOf) -> Identity:
+async def identity_of(request: Request, door: DoorOf) -> Identity:
     """Who asks. Raises DoorError 401 without a valid credential."""
-    client = request.client.host if request.client is not None else ""
-    identity = door.authenticator.identify(request.headers, client)
+    client, identify = request.client.host if request.client is not None else "", door.authenticator.identify
+    if is_token(request.headers):  # its issuer may be asked for keys, and may take its time
+        identity = await run_in_threadpool(identify, request.headers, client)
+    else:
+        identity = identify(request.headers, client)
     note(request, identity=identity.name, tenant=identity.caller.tenant)
     return identity
 
@@ -54,7 +59,7 @@ def identity_of(request: Request, door: DoorOf) -> Identity:
 Who = Annotated[Identity, Depends(identity_of)]
 
 
-def operator_of(identity: Who) -> Identity:
+async def operator_of(identity: Who) -> Identity:
     """Who asks, an operator. Raises DoorError 403 for anybody else."""
     if not identity.operator:
         raise DoorError(403, NOT_PERMITTED, "this is for operators", hint="use a credential with 'operator: true'")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -33,8 +35,10 @@ from serving.door.wire import (
     Versions,
 )
 from serving.gate.gate import CheckResult
+from serving.remote_splitter import Split
 from serving.service.asking import Ask, Decided, Failed
-from serving.slice import Abstention, MenuEntry, Slice
+from serving.several import subgoals_of
+from serving.slice import Abstention, Degradation, MenuEntry, Slice
 
 _STABLE = ("core", "used")
 """Reasons to be on the menu that hold from turn to turn."""
@@ -81,7 +85,7 @@ def answer(decided: Decided, catalog: Catalog, level: Level, format: Format) -> 
             for part in found.parts
         ],
         recovery=None if found.recovery is None else Recovered.model_validate(found.recovery.model_dump()),
-        degradations=[Degraded(stage=part.stage, what=part.what) for part in found.degradations],
+        degradations=[_degraded(part) for part in found.degradations],
         timings_ms={stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
         cached=decided.cached,
         recorded=decided.recorded,
@@ -110,18 +114,25 @@ def versions(found: Slice) -> Versions:
     return Versions(catalog=found.catalog_version, bundle=found.bundle_version, policy=found.policy_version)
 
 
-def ask_of(body: SelectBody, who: Caller, split: Callable[[str], tuple[str, ...]]) -> Ask:
-    """The ask of a body; `split` gives the steps of a text, for a body that wants it split."""
+def ask_of(body: SelectBody, who: Caller) -> Ask:
+    """The ask of a body."""
     steps = wanted(body)
-    request = ""
-    if body.split and len(steps) == 1:
-        request = steps[0].goal
-        steps = tuple(steps[0].model_copy(update={"goal": text}) for text in split(request))
-    elif len(steps) > 1:
-        request = "\n".join(step.goal for step in steps)
+    request = "\n".join(step.goal for step in steps) if len(steps) > 1 else ""
     after = body.after
     failed = None if after is None else Failed(after.slice_id, after.tool_id, after.error_class)
     return Ask(who, steps, body.request_id or uuid.uuid4().hex, failed, request, body.trace_id, body.step)
+
+
+def split_up(ask: Ask, found: Split) -> Ask:
+    """An ask for one step as one for the steps that it was split into."""
+    (whole,) = ask.subgoals
+    degradations = () if found.degradation is None else (found.degradation,)
+    return replace(
+        ask,
+        subgoals=subgoals_of(found.steps, whole),
+        request=whole.goal,
+        degradations=(*ask.degradations, *degradations),
+    )
 
 
 def checked(result: CheckResult) -> CheckAnswer:
@@ -190,6 +201,12 @@ def _shown(entry: MenuEntry) -> Shown:
         verdict=entry.verdict,
         rule=entry.rule,
     )
+
+
+def _degraded(found: Degradation) -> Degraded:
+    """What failed, without what a library said about it, which stands in brackets: that is for the operator."""
+    what = re.sub(r" \(.*\)", "", found.what, flags=re.DOTALL) if found.kind == "failed" else found.what
+    return Degraded(stage=found.stage, what=what)
 
 
 def _advice(stance: Abstention) -> Advice:

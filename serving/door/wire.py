@@ -5,18 +5,29 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic.config import JsonDict
 
 from data.traces import ErrorClass, Outcome
 from serving.disclosure import Format, Level
 from serving.door.narrowing import CallerBody
+from serving.several import MAX_SUBGOALS
 from serving.slice import Verdict
 
-Id = Annotated[str, Field(min_length=1, max_length=256)]
-ToolId = Annotated[str, Field(min_length=1, max_length=512)]
+_STORABLE = r"^[^\x00]*$"
+"""No database keeps a NUL in a name."""
+
+Id = Annotated[str, Field(min_length=1, max_length=256, pattern=_STORABLE)]
+IdOrNone = Annotated[str, Field(max_length=256, pattern=_STORABLE)]
+ToolId = Annotated[str, Field(min_length=1, max_length=512, pattern=_STORABLE)]
+Goal = Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra={"pattern": r"\S"})]
+"""What is blank is refused by the decision, with the better words."""
 Text = Annotated[str, Field(max_length=20_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 MenuVerdict = Literal["allow", "confirm", "dry_run", "deny"]
 CallVerdict = Literal["allow", "confirm", "dry_run", "deny", "invalid"]
+Failing = Literal[
+    "validation", "auth", "timeout", "unavailable", "rate_limited", "tool_error", "empty_result", "wrong_tool"
+]
 
 
 class Body(BaseModel):
@@ -37,7 +48,7 @@ class Answer(BaseModel):
 class SubgoalBody(Body):
     """One step that a tool should serve. `mutation`: true writes, false only reads, absent is not known."""
 
-    goal: str = Field(min_length=1, max_length=20_000)
+    goal: Goal
     operations: list[Id] = Field(default_factory=list, max_length=32)
     entities: list[Id] = Field(default_factory=list, max_length=32)
     mutation: bool | None = None
@@ -63,14 +74,23 @@ class FailedCall(Body):
 
     slice_id: Id
     tool_id: ToolId
-    error_class: ErrorClass
+    error_class: Failing
 
 
 class SearchBody(Body):
     """The arguments of the search tool, as the model wrote them."""
 
-    query: str = Field(min_length=1, max_length=20_000)
+    query: Goal
     mutation: bool | None = None
+
+
+_ASKED = {"goal": "string", "subgoals": "array", "messages": "array", "search": "object", "after": "object"}
+"""What tools may be asked for by, and its JSON type."""
+_SAYS_SOMETHING: JsonDict = {"type": "object", "properties": {"content": {"pattern": r"\S"}}}
+
+
+def _given(name: str, kind: str) -> JsonDict:
+    return {"required": [name], "properties": {name: {"type": kind}}}
 
 
 class SelectBody(Body):
@@ -79,9 +99,13 @@ class SelectBody(Body):
     `after` asks again for the step of a slice whose call failed. `split` lets a text of several steps be split.
     """
 
-    goal: str | None = Field(default=None, min_length=1, max_length=20_000)
-    subgoals: list[SubgoalBody] | None = Field(default=None, min_length=1, max_length=16)
-    messages: list[MessageBody] | None = Field(default=None, min_length=1, max_length=256)
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_given(*one) for one in _ASKED.items()]})
+
+    goal: Goal | None = None
+    subgoals: list[SubgoalBody] | None = Field(default=None, min_length=1, max_length=MAX_SUBGOALS)
+    messages: list[MessageBody] | None = Field(
+        default=None, min_length=1, max_length=256, json_schema_extra={"contains": _SAYS_SOMETHING}
+    )
     search: SearchBody | None = None
     state: StateBody | None = None
     after: FailedCall | None = None
@@ -90,15 +114,16 @@ class SelectBody(Body):
     caller: CallerBody | None = None
     level: Level = "selection"
     format: Format = "text"
-    request_id: Annotated[str, Field(max_length=256)] = ""
-    trace_id: Annotated[str, Field(max_length=256)] = ""
+    request_id: IdOrNone = ""
+    trace_id: IdOrNone = ""
     step: Count = 0
 
     @model_validator(mode="after")
     def _one_request(self) -> SelectBody:
-        given = [name for name in ("goal", "subgoals", "messages", "search") if getattr(self, name) is not None]
-        if len(given) + (self.after is not None) != 1:
+        if sum(getattr(self, name) is not None for name in _ASKED) != 1:
             raise ValueError("give exactly one of goal, subgoals, messages, search and after")
+        if self.messages is not None and not any(message.content.strip() for message in self.messages):
+            raise ValueError("none of the messages says anything")
         return self
 
 
@@ -213,7 +238,7 @@ class CheckBody(Body):
     slice_id: Id
     tool_id: ToolId
     arguments: dict[str, Any] = Field(default_factory=dict)
-    ticket: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    ticket: Id | None = None
     caller: CallerBody | None = None
 
 
@@ -242,7 +267,7 @@ class CheckAnswer(Answer):
 class ConfirmBody(Body):
     """What a person decided about a call that waits for it."""
 
-    ticket: Annotated[str, Field(min_length=1, max_length=256)]
+    ticket: Id
     decision: Literal["approve", "refuse"]
     note: Annotated[str, Field(max_length=2_000)] = ""
     caller: CallerBody | None = None
@@ -275,8 +300,8 @@ class OutcomeBody(Body):
     cost_usd: float | None = Field(default=None, ge=0, le=1e9, allow_inf_nan=False)
     task_success: bool | None = None
     dry_run: bool = False
-    ticket: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    trace_id: Annotated[str, Field(max_length=256)] = ""
+    ticket: Id | None = None
+    trace_id: IdOrNone = ""
     step: Count | None = None
 
 
@@ -309,7 +334,7 @@ class ObservationBody(Body):
     slice_id: Id
     tool_id: ToolId
     content: JsonValue
-    media_type: Annotated[str, Field(max_length=128)] = "text/plain"
+    media_type: Annotated[str, Field(max_length=128, pattern=_STORABLE)] = "text/plain"
     cap_characters: int | None = Field(default=None, ge=64, le=100_000)
     caller: CallerBody | None = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from data.context import Caller, Subgoal
 from data.traces import ErrorClass
-from serving.slice import Slice
+from serving.slice import Degradation, Slice
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Ask:
     """A menu is wanted for `subgoals`, by `who`; or, with `after`, a new one for the step whose call failed.
 
     `request` is the whole request in words, for the trace; `trace_id` and `step` tie the decision to the agent's run.
+    `degradations`: what did not run as configured before the ask was made; the decision's record has them too.
     """
 
     who: Caller
@@ -32,6 +33,7 @@ class Ask:
     request: str = ""
     trace_id: str = ""
     step: int = 0
+    degradations: tuple[Degradation, ...] = ()
 
 
 @dataclass(frozen=True)

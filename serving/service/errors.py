@@ -57,6 +57,12 @@ class NoRerankerError(ServiceError):
     code = "no_reranker"
 
 
+class ModelFailedError(ServiceError):
+    """A model gave something that cannot be used, where nothing can stand in for it."""
+
+    code = "model_failed"
+
+
 class StoreUnavailableError(ServiceError):
     """What has to be read or kept before answering is out of reach for the moment."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from serving.bundle import Bundle
 from serving.cross_encoder import CrossEncoderReranker, reader_of
+from serving.service.errors import ModelFailedError
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Reranked:
 def rerank(reader: CrossEncoderReranker, query: str, documents: Sequence[str], top_n: int | None) -> list[Reranked]:
     """The documents best first, equal ones in the order given; at most `top_n` of them.
 
-    One sigmoid over the model's logit, and nowhere another.
+    One sigmoid over the model's logit, and nowhere another. Raises ModelFailedError for scores that are no numbers.
     """
     logits, _ = reader.scores(query, documents)
+    if not np.isfinite(logits).all():
+        raise ModelFailedError("the model gave no usable scores", hint="keep your own order; the operator has to look")
     order = np.argsort(-logits, kind="stable")[: top_n or len(documents)]
     chances = 1.0 / (1.0 + np.exp(-logits[order].astype(np.float64)))
     return [Reranked(int(row), float(chance)) for row, chance in zip(order, chances, strict=True)]

@@ -18,22 +18,24 @@ from typing import Any
 import sqlalchemy as sa
 
 from data.cards import ToolCard
-from data.catalog import Catalog
+from data.catalog import Catalog, content_hash
 from data.context import Caller
 from data.errors import ToolcribError
 from data.store.errors import StoreError
-from data.store.records import Decision, OutcomeRecord
+from data.store.records import SHARED_STAGES, Decision, OutcomeRecord
 from data.store.writer import Stored, TraceWriter
 from serving.gate.gate import Call, CheckResult, Gate, Ground
 from serving.gate.tickets import Tickets
 from serving.live import Live
 from serving.policy_file import PolicyFile
+from serving.query import is_bare_reply
 from serving.recovery import Refused, recover
 from serving.selector import Selector, Versions
 from serving.service.asking import Ask, Decided
 from serving.service.errors import (
     NoRerankerError,
     NotShownError,
+    RequestError,
     StoreUnavailableError,
     UnknownSliceError,
     UnknownTicketError,
@@ -68,11 +70,13 @@ class Service:
         writer: TraceWriter,
         observer: Observer,
         policy: PolicyFile | None = None,
+        keep_vectors: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._live, self._slices, self._cache = live, slices, cache
         self._gate, self._tickets, self._observations = gate, tickets, observations
         self._writer, self._observer, self._policy, self._clock = writer, observer, policy, clock
+        self._keep_vectors = keep_vectors
         self._readers = Readers()
 
     @property
@@ -101,11 +105,17 @@ class Service:
 
     def decide(self, ask: Ask) -> Decided:
         """Decide what to show. Raises InputError for what no menu can be made for, UnknownSliceError after a call of
-        a slice that is not this caller's."""
+        a slice that is not this caller's, RequestError after one whose step was not kept in words."""
         selector = self._selector()
         if ask.after is not None:
-            shown = self._slices.of(ask.who, ask.after.slice_id)
-            failed = Refused(shown, ask.after.tool_id, ask.after.error_class)
+            handed = self._slices.of(ask.who, ask.after.slice_id, "$.after.slice_id")
+            if handed.hashed:
+                raise RequestError(
+                    "what this slice was for is not kept in words",
+                    path="$.after.slice_id",
+                    hint="ask with the goal of the step instead of after",
+                )
+            failed = Refused(handed.found, ask.after.tool_id, ask.after.error_class)
             return Decided(recover(selector, failed, ask.who, request_id=ask.request_id), cached=False)
         key = _key(selector, ask)
         found = select_several(selector, ask.subgoals, ask.who, request_id=ask.request_id)
@@ -115,9 +125,12 @@ class Service:
     async def kept(self, ask: Ask, decided: Decided) -> Decided:
         """Remember a decision and wait, for a moment, until it is stored; the decision, with whether it was."""
         found, recorded = decided.found, False
+        if ask.degradations:
+            found = found.model_copy(update={"degradations": (*ask.degradations, *found.degradations)}).sealed()
         self._slices.remember(found, ask.who)
         try:
-            stored = asyncio.wrap_future(self._writer.submit(_decision(ask, found, self._clock())))
+            stored = asyncio.wrap_future(self._writer.submit(self._decision(ask, found)))
+            stored.add_done_callback(_looked_at)
             await asyncio.wait_for(asyncio.shield(stored), KEPT_WITHIN_S)
             recorded = True
         except (TimeoutError, ToolcribError, OSError) as error:
@@ -130,7 +143,7 @@ class Service:
 
         Raises UnknownSliceError and NotShownError.
         """
-        selector, shown = self._selector(), self._slices.of(who, slice_id)
+        selector, shown = self._selector(), self._slices.of(who, slice_id).found
         row = selector.catalog.row.get(tool_id)
         on_menu = any(entry.tool_id == tool_id and entry.verdict != "deny" for entry in shown.menu)
         if not on_menu or row is None or not selector.index.mask.apply(who, selector.unavailable).allowed[row]:
@@ -147,7 +160,7 @@ class Service:
         selector = self._selector()
         ground = Ground(selector.catalog, selector.index.mask, selector.policy, selector.unavailable)
         try:
-            shown: Slice | None = self._slices.of(who, slice_id)
+            shown: Slice | None = self._slices.of(who, slice_id).found
         except UnknownSliceError:
             shown = None
         owner = None if shown is None else (who.principal, who.tenant)
@@ -241,7 +254,8 @@ class Service:
     # Rerank
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int | None) -> list[Reranked]:
-        """Documents by relevance. Raises NoRerankerError where the bundle has no cross-encoder."""
+        """Documents by relevance. Raises NoRerankerError where the bundle has no cross-encoder, ModelFailedError where
+        its scores cannot be used."""
         selector = self._selector()
         bundle = selector.bundle
         reader = None if bundle is None else self._readers.of(bundle, selector.settings.threads)
@@ -250,6 +264,29 @@ class Service:
                 "the served bundle has no cross-encoder", hint="train with `reranker: cross_encoder` in the recipe"
             )
         return rerank(reader, query, documents, top_n)
+
+    def _decision(self, ask: Ask, found: Slice) -> Decision:
+        """What is kept of a decision. A bare reply is kept as what it meant: "yes" alone teaches nobody anything."""
+        said = found.subgoal.goal
+        vector = self._live.current.vector(found.query) if self._keep_vectors else None
+        return Decision(
+            slice_id=found.slice_id,
+            ts=self._clock(),
+            tenant=ask.who.tenant,
+            principal=ask.who.principal,
+            trace_id=ask.trace_id,
+            step=ask.step,
+            request_id=found.request_id,
+            catalog_version=found.catalog_version,
+            bundle_version=found.bundle_version,
+            policy_version=found.policy_version,
+            request=ask.request,
+            goal=found.query if is_bare_reply(said) else said,
+            mutation=found.subgoal.mutation,
+            embedding=None if vector is None else vector.tobytes(),
+            mask_digest=_mask_digest(found),
+            body=_body(found),
+        )
 
     def _selector(self) -> Selector:
         """The selector of the moment, with the policy file as it is now."""
@@ -272,24 +309,24 @@ def _store_needed(problem: str) -> Iterator[None]:
         raise StoreUnavailableError(f"{problem} at the moment", hint="try again later") from error
 
 
+def _looked_at(stored: asyncio.Future[Stored]) -> None:
+    """What becomes of a record after nobody waits for it any more is in the writer's counters."""
+    if not stored.cancelled():
+        stored.exception()
+
+
 def _key(selector: Selector, ask: Ask) -> SliceKey:
     return slice_key(selector, ask.subgoals[0] if len(ask.subgoals) == 1 else ask.subgoals, ask.who)
 
 
-def _decision(ask: Ask, found: Slice, now: datetime) -> Decision:
-    return Decision(
-        slice_id=found.slice_id,
-        ts=now,
-        tenant=ask.who.tenant,
-        principal=ask.who.principal,
-        trace_id=ask.trace_id,
-        step=ask.step,
-        request_id=found.request_id,
-        catalog_version=found.catalog_version,
-        bundle_version=found.bundle_version,
-        policy_version=found.policy_version,
-        request=ask.request,
-        goal=found.subgoal.goal,
-        mutation=found.subgoal.mutation,
-        body=found.model_dump(mode="json"),
-    )
+def _body(found: Slice) -> dict[str, Any]:
+    """The slice as JSON. What its stages dropped may be ten thousand tools: shared with the slice, not copied."""
+    record = [
+        {"stage": stage.stage, "kept": stage.kept, "dropped": stage.dropped, "scores": stage.scores}
+        for stage in found.record
+    ]
+    return {**found.model_dump(mode="json", exclude={"record"}), "record": record}
+
+
+def _mask_digest(found: Slice) -> str:
+    return content_hash([stage.digest for stage in found.record if stage.stage in SHARED_STAGES and stage.dropped])

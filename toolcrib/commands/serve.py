@@ -57,7 +57,8 @@ def serve_command(
         raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
     settings = ServiceSettings() if config is None else load_settings(config)
     if database is not None:
-        settings = settings.model_copy(update={"traces": settings.traces.model_copy(update={"database": database})})
+        given = {"database": database, "database_env": None}
+        settings = settings.model_copy(update={"traces": settings.traces.model_copy(update=given)})
     authenticator = Authenticator(settings.identity, source=config, dev=dev)
     send_spans()
     made = Assembly(settings, catalog=catalog, bundle=_source(bundle), authenticator=authenticator, policy=policy)
