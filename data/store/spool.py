@@ -109,8 +109,10 @@ class Spool:
         return total
 
     def close(self) -> None:
-        """Close the file, so that another process may have it."""
-        os.close(self._file)
+        """Close the file, so that another process may have it. What is appended later is refused."""
+        with self._changing:
+            os.close(self._file)
+            self._file = -1  # the number may soon be another file's
 
     def _cut_torn_end(self) -> None:
         last = next(iter(deque(self._pieces(), maxlen=1)), None)

@@ -189,6 +189,13 @@ def test_two_processes_cannot_have_one_spool(spool: Spool, path: Path) -> None:
         Spool(path)
 
 
+def test_a_closed_spool_refuses(path: Path) -> None:
+    closed = Spool(path)
+    closed.close()
+    with pytest.raises(SpoolFullError, match="Bad file descriptor"):
+        closed.append([outcome("k1")])
+
+
 def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"file/traces\.spool"):
