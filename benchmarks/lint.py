@@ -26,7 +26,7 @@ def catalogs(data: Path) -> dict[str, Catalog]:
 
 
 def grown(found: dict[str, Catalog], cards: int) -> Catalog:
-    """All catalogs one after the other, from the start again where they are too few; each card gets an id of its own."""
+    """All catalogs one after the other, from the start again where they are too few, with ids of their own."""
     listed = [(name, card) for name, catalog in found.items() for card in catalog]
     taken = [(turn, *listed[turn % len(listed)]) for turn in range(cards)]
     return Catalog(card.model_copy(update={"tool_id": f"{turn}/{name}/{card.tool_id}"}) for turn, name, card in taken)

@@ -42,7 +42,7 @@ _LOOKS_LIKE = dict(
         strict=False,
     )
 )
-_SAME_LOOK = str.maketrans({**_LOOKS_LIKE, "0": "o", "1": "l", "I": "l"})
+_SAME_LOOK = str.maketrans({**_LOOKS_LIKE, "0": "o", "1": "l", "I": "l", "i": "l", "|": "l", "5": "s"})
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -80,7 +80,7 @@ def look_alike_words(text: str) -> list[str]:
 
 def skeleton(name: str) -> str:
     """A name as the eye takes it: two names of equal skeletons look alike, whatever letters they are made of."""
-    return unicodedata.normalize("NFKC", _HIDDEN.sub("", name)).translate(_SAME_LOOK).casefold()
+    return unicodedata.normalize("NFKC", _HIDDEN.sub("", name)).translate(_SAME_LOOK).casefold().translate(_SAME_LOOK)
 
 
 def _is_look_alike(word: str) -> bool:

@@ -94,12 +94,18 @@ def lint_shadows(cards: Iterable[ToolCard]) -> Iterator[Finding]:
 def _shadows(alike: list[ToolCard]) -> Iterator[Finding]:
     """Of tools whose names look alike: each that passes for an earlier or a more trusted one of another server."""
     first = max(alike, key=lambda card: card.trust)
+    accused = False
     for card in alike:
         if card is first or card.domain == first.domain or not share_callers(card, first):
             continue
         if card.name.casefold() != first.name.casefold():
             message = f"'{card.name}' looks like '{first.name}' of '{first.domain}'"
             yield finding("name-looks-alike", card, "name", message)
+            # between equals, which of the two is the impostor is for a person to say
+            if card.trust is first.trust and not accused:
+                accused = True
+                message = f"'{first.name}' looks like '{card.name}' of '{card.domain}'"
+                yield finding("name-looks-alike", first, "name", message)
         elif card.trust is Trust.THIRD_PARTY and first.trust is Trust.TRUSTED:
             yield finding("name-shadows", card, "name", f"has the name of the trusted '{first.tool_id}'")
     together = [card for card in alike if card.name == first.name and share_callers(card, first)]

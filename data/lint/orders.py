@@ -53,6 +53,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
         r"/etc/(?:passwd|shadow)|\bprintenv\b",
     ),
     "asks for what is not its business": (
+        r"\byour\s+(?:\w+\s+){0,3}(?:system|hidden|initial)\s+(?:prompt|message|instructions)\b",
         rf"\b(?:include|attach|pass|send|add|append|copy|paste|provide|put|forward|embed|repeat)\b[^.]{{0,40}}\b(?:full|entire|"
         rf"whole|complete|all|your|every)\b[^.]{{0,25}}\b{_SECRET}",
         rf"\b(?:read|open|collect|gather|extract|find|look\s+up)\b[^.]{{0,40}}\b{_SECRET}\b[^.]{{0,60}}\b(?:pass|send|include|attach|"
@@ -64,6 +65,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
         r"!\[[^\]]{0,200}\]\(https?://[^)]{0,500}(?:\{|%7b|<|=\s*\))",
     ),
     _WAVED_OFF: (
+        r"\bwithout\s+(?:asking|prompting|consulting)\s+(?:the\s+)?(?:user|human|anyone|owner)\b",
         r"\b(?:without|skip|bypass|no\s+need\s+(?:for|to)|(?:do\s+not|don't|never)\s+(?:ask|wait)(?:\s+for)?)\s+(?:asking\s+|"
         r"waiting\s+|requiring\s+|any\s+|the\s+|first\s+|to\s+ask\s+|ask\s+)*(?:for\s+)?(?:the\s+)?(?:user's?\s+|user\s+|human\s+)?"
         r"(?:confirm\w*|approval|permission|consent)\b",

@@ -321,7 +321,7 @@ def _cards(connection: sa.Connection, contents: Sequence[str]) -> dict[str, Tool
         asked = sa.select(cards).where(cards.c.content.in_(contents[start : start + _CHUNK]))
         for row in connection.execute(asked):
             found[row.content] = ToolCard.model_validate_json(zlib.decompress(row.body))
-    return found
+    return {content: found[content] for content in contents if content in found}
 
 
 def _shown(connection: sa.Connection, tools: dict[str, ToolVersions]) -> dict[str, ToolCard]:

@@ -186,6 +186,13 @@ def test_a_name_that_looks_like_an_approved_one_speaks_against_a_card(registry: 
     assert [finding.rule for finding in left["evil.x"]] == ["name-looks-alike"]
 
 
+def test_of_two_new_tools_that_look_alike_neither_is_approved_unasked(registry: Registry) -> None:
+    registry.offer([card("send_mai1", tool_id="evil.x", domain="evil")], "evil", "job")
+    registry.offer([card()], "post", "job")
+    done, left = registry.approve_all("anna")
+    assert (done, sorted(left)) == ([], ["evil.x", "post.send_mail"])
+
+
 RULES = AutoApproval(auto_approve=(AutoRule(name="ours", source="post*", max_risk=Risk.WRITE),))
 
 
