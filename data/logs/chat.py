@@ -29,6 +29,7 @@ _CONVERSATION_KEYS = (
 _VERDICT_KEYS = ("task_success", "success", "verdict", "resolved")
 _TENANT_KEYS = ("tenant", "tenant_id", "tenantId", "organization_id", "org_id")
 _REMEMBERED_RESPONSES = 500_000
+_OPENING = 5  # so many messages hold the first that is not the system's
 _NAMELESS = ("begins:", "file:", "at:")
 
 
@@ -148,7 +149,8 @@ def _answer(response: dict[str, Any]) -> list[Any]:
 
 def _opening(line: dict[str, Any]) -> str:
     """A key for a conversation that has none: how it begins."""
-    opening = [turn for turn in turns(line["messages"]) if turn.role != "system"][:1]
+    said = line["messages"] if isinstance(line["messages"], str) else line["messages"][:_OPENING]
+    opening = [turn for turn in turns(said) if turn.role != "system"][:1]
     return f"begins:{chain(opening)[-1]}" if opening else f"at:{line['where']}"
 
 

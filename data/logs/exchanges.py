@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from data.logs.account import Account
 from data.logs.conversation import About, decisions
@@ -27,10 +28,15 @@ class Exchange:
     offered: Menu
     about: About
 
-    @property
+    @cached_property
     def told(self) -> list[Turn]:
-        """All turns. An answer never runs on from what was sent, unless the model was given its beginning."""
+        """All turns."""
         return [*self.asked, *self.answer]
+
+    @cached_property
+    def digests(self) -> list[str]:
+        """`chain` of all turns."""
+        return chain(self.told)
 
 
 def exchange_decisions(exchanges: Sequence[Exchange], account: Account, *, history: bool = True) -> Iterator[Decision]:
@@ -44,8 +50,8 @@ def exchange_decisions(exchanges: Sequence[Exchange], account: Account, *, histo
     elsewhere.pop("", None)
     offered, times, answers = _offers(exchanges)
     step, seen = 0, set[str]()
-    for exchange, turns in _longest(exchanges):
-        digests = chain(turns)
+    for exchange in _longest(exchanges):
+        turns, digests = exchange.told, exchange.digests
         before = ["", *digests[:-1]]
         about = exchange.about
         if not about.trace_id:
@@ -83,7 +89,7 @@ def _offers(exchanges: Sequence[Exchange]) -> tuple[dict[str, Menu], dict[str, d
     answers: set[str] = set()
     for exchange in exchanges:
         if exchange.answer:
-            digests = chain(exchange.told)
+            digests = exchange.digests
             place = len(exchange.asked)
             before = digests[place - 1] if place else ""
             answers.update(digests[place:])
@@ -91,20 +97,20 @@ def _offers(exchanges: Sequence[Exchange]) -> tuple[dict[str, Menu], dict[str, d
                 offered[before] = exchange.offered
             times.setdefault(before, exchange.about.ts)
     for exchange in exchanges:  # steps of a history whose own requests are not in the log
-        for digest in ("", *chain(exchange.told)):
+        for digest in ("", *exchange.digests):
             offered.setdefault(digest, exchange.offered)
     return offered, times, answers
 
 
-def _longest(exchanges: Sequence[Exchange]) -> Iterator[tuple[Exchange, list[Turn]]]:
+def _longest(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:
     """The conversations that no other one goes on from, each once."""
-    inner = {digest for exchange in exchanges for digest in chain(exchange.told)[:-1]}
+    inner = {digest for exchange in exchanges for digest in exchange.digests[:-1]}
     given: set[str] = set()
     for exchange in exchanges:
-        digests = chain(exchange.told)
+        digests = exchange.digests
         if digests and digests[-1] not in inner and digests[-1] not in given:
             given.add(digests[-1])
-            yield exchange, exchange.told
+            yield exchange
 
 
 def _call_identity(call: Call) -> str:

@@ -88,7 +88,11 @@ def milliseconds(start: datetime | None, end: datetime | None) -> float | None:
 
 def first(values: Mapping[str, Any], names: Iterable[str]) -> Any:
     """The value of the first of `names` that is there and not null."""
-    return next((values[name] for name in names if values.get(name) is not None), None)
+    for name in names:
+        value = values.get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def plain_text(content: object) -> str:
