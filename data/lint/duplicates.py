@@ -31,7 +31,7 @@ def lint_near_duplicates(cards: Sequence[ToolCard], vectors: NDArray[np.float32]
 
     `vectors`, where given, are (n, d) unit rows, one a card. Equal descriptions are another rule's finding.
     """
-    pairs = {(one, other): share for one, other, share in lexical_pairs([_words(card) for card in cards])}
+    pairs = {(one, other): share for one, other, share in lexical_pairs([words_of(card) for card in cards])}
     if vectors is not None:
         pairs |= {(one, other): share for one, other, share in vector_pairs(vectors) if (one, other) not in pairs}
     alike: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
@@ -79,7 +79,8 @@ def vector_pairs(vectors: NDArray[np.float32], threshold: float = VECTOR_THRESHO
                 yield start + int(row), start + int(column), float(cosines[row, column])
 
 
-def _words(card: ToolCard) -> frozenset[str]:
+def words_of(card: ToolCard) -> frozenset[str]:
+    """The words of a card's name, summary, description and parameter names."""
     own = " ".join((card.name, card.summary, card.description, *card.parameter_names))
     return frozenset(split_identifier(own))
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from workshop import Run, write_json
+from workshop import Run, write_json, write_lines
 
 from data.jsonl import load_catalog
 
@@ -113,3 +113,16 @@ def test_an_overlay_adds_what_owners_know_and_names_what_fits_no_tool(run: Run, 
     owners.write_text("s.a: {risk: read_only}\n")
     ran = run("catalog", "import", source, "--format", "mcp", "--overlay", owners, "-o", tmp_path / "d.jsonl")
     assert (ran.code, ran.err.count("\n"), (tmp_path / "d.jsonl").exists()) == (2, 1, False)
+
+
+def test_suggestions_are_written_as_an_overlay_that_an_import_takes(run: Run, tmp_path: Path) -> None:
+    tools = [{"tool_id": "s.a", "name": "send", "description": "Send a mail. It is slow."}]
+    catalog = write_lines(tmp_path / "c.jsonl", tools)
+    log = write_lines(
+        tmp_path / "t.jsonl", [{"trace_id": "1", "subgoal": "write to my aunt", "tool_id": "s.a", "ok": True}]
+    )
+    ran = run("catalog", "suggest", catalog, "--traces", log, "-o", tmp_path / "o.yaml")
+    assert (ran.code, "summary for 1, examples for 1" in ran.out) == (0, True)
+    out = tmp_path / "d.jsonl"
+    assert run("catalog", "import", catalog, "--format", "jsonl", "--overlay", tmp_path / "o.yaml", "-o", out).code == 0
+    assert load_catalog(out)["s.a"].examples == ("write to my aunt",)

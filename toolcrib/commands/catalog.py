@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ from data.errors import InputError
 from data.findings import SEVERITIES, Finding, fails, to_json, to_sarif, to_text
 from data.importers import CATALOG_FORMATS, import_catalog
 from data.importers.live import DEFAULT_TIMEOUT_S
-from data.jsonl import load_catalog, read_objects, save_catalog
+from data.jsonl import load_catalog, load_traces, read_objects, save_catalog
 from data.lint.suppressions import read_suppressions, suppressed
 from data.overlay import read_overlay
 from data.registry.approval import read_auto_approval
+from data.suggest import MAX_EXAMPLES, suggest, write_overlay
+from data.trace_store import read_traces
 from toolcrib.commands import approvals
 from toolcrib.commands.approvals import WhoOption, registry_at, say_offered, who_or_user
 from toolcrib.screen import say
@@ -165,3 +168,27 @@ def lint_command(
         print(to_sarif(findings, str(catalog), lines))
     if fail_on.fails(findings):
         raise typer.Exit(1)
+
+
+@app.command("suggest")
+def suggest_command(
+    catalog: Annotated[Path, typer.Argument(metavar="CATALOG", help="The catalog.jsonl to suggest for.")],
+    traces: Annotated[
+        Path | None, typer.Option("--traces", "-t", help="Traces, .parquet or .jsonl: the words that people used.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The overlay to write, for review.")] = Path(
+        "suggested.yaml"
+    ),
+    examples: Annotated[int, typer.Option("--examples", min=0, help="At most so many for each tool.")] = MAX_EXAMPLES,
+) -> None:
+    """Propose summaries, examples and not_for as an overlay: from cards, traces and neighbours."""
+    log = [] if traces is None else load_traces(traces) if traces.suffix == ".jsonl" else read_traces(traces)
+    tools = load_catalog(catalog)
+    found = suggest(tools, log, examples)
+    if not found:
+        say("nothing to suggest")
+        return
+    write_overlay(out, found)
+    counts = Counter(field for fields in found.values() for field in fields)
+    said = ", ".join(f"{field} for {count}" for field, count in counts.items())
+    say(f"suggestions for {len(found)} of {len(tools)} tools written to {out}: {said}")
