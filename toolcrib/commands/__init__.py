@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from toolcrib.commands import catalog, decision, keys, learning, loop, policy, serve, traces
+from toolcrib.commands import catalog, decision, keys, learning, loop, mcp, policy, serve, traces
 
 app = typer.Typer(
     name="toolcrib",
@@ -25,4 +25,5 @@ app.command("promote")(learning.promote_command)
 app.command("select")(decision.select_command)
 app.command("explain")(decision.explain_command)
 app.command("serve")(serve.serve_command)
+app.command("mcp")(mcp.mcp_command)
 app.add_typer(keys.app, name="keys")

@@ -61,7 +61,7 @@ def serve_command(
         settings = settings.model_copy(update={"traces": settings.traces.model_copy(update=given)})
     authenticator = Authenticator(settings.identity, source=config, dev=dev)
     send_spans()
-    made = Assembly(settings, catalog=catalog, bundle=_source(bundle), authenticator=authenticator, policy=policy)
+    made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=authenticator, policy=policy)
     log_as_json()
     uvicorn.run(
         made.application(),
@@ -75,7 +75,7 @@ def serve_command(
     )
 
 
-def _source(bundle: str) -> Source | None:
+def source_of(bundle: str) -> Source | None:
     """Where the bundle comes from; None for no bundle at all."""
     from serving.watch import alias_source, bundle_source
 

@@ -1,0 +1,126 @@
+"""Upstreams: all servers behind the door, and which approved tools can be called of them at this moment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import mcp_types as types
+
+from data.cards import ToolCard
+from data.catalog import Catalog
+from data.invisible import escaped
+from serving.mcp_door.credentials import Credentials
+from serving.mcp_door.settings import ToolSettings, UpstreamsFile
+from serving.mcp_door.standing import Standing, changed_fields, in_words, standing
+from serving.mcp_door.upstream import Connect, Upstream, UpstreamDownError
+from serving.search_tool import SEARCH_TOOLS_ID
+
+_LOG = logging.getLogger("toolcrib.mcp")
+
+_SETTLE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a tool's calls go: the server, its own name of the tool, and how it wants to be called."""
+
+    upstream: Upstream
+    tool: str
+    timeout_s: float
+    dry_run_argument: str | None
+
+    async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        """As `Upstream.call`."""
+        return await self.upstream.call(self.tool, arguments, self.timeout_s)
+
+
+class Upstreams:
+    """`connect` gives each server's way to connect, by its name. `changed` is called after any server changed."""
+
+    def __init__(
+        self,
+        found: UpstreamsFile,
+        connect: Callable[[str], Connect],
+        credentials: Credentials,
+        *,
+        changed: Callable[[], None],
+    ) -> None:
+        self.all = tuple(
+            Upstream(
+                name,
+                settings,
+                connect(name),
+                changed=changed,
+                hide=credentials.hidden,
+                check_seconds=found.check_seconds,
+            )
+            for name, settings in found.upstreams.items()
+        )
+        self._said: dict[str, Standing] = {}
+
+    async def run(self) -> None:
+        """Keep every server connected until cancelled."""
+        async with anyio.create_task_group() as group:
+            for upstream in self.all:
+                group.start_soon(upstream.run)
+
+    async def settled(self) -> None:
+        """Return once every server was tried, or after a while."""
+        with anyio.move_on_after(_SETTLE_S):
+            for upstream in self.all:
+                await upstream.settled()
+
+    async def check(self) -> None:
+        """Have all servers asked for their tools now."""
+        async with anyio.create_task_group() as group:
+            for upstream in self.all:
+                group.start_soon(upstream.check)
+
+    def route(self, card: ToolCard) -> Route:
+        """Where calls of an approved tool go now.
+
+        Raises UpstreamDownError where no server offers the tool as it was approved.
+        """
+        for upstream in self.all:
+            live = upstream.tools.get(card.tool_id)
+            if live is not None and not changed_fields(card, live):
+                own = upstream.settings.tools.get(live.name, ToolSettings())
+                return Route(upstream, live.name, upstream.settings.timeout_of(live.name), own.dry_run_argument)
+        raise UpstreamDownError("the tool's server is not reachable at the moment, or does not offer the tool any more")
+
+    def unavailable(self, catalog: Catalog) -> frozenset[str]:
+        """The tools of the catalog that cannot be called now. What has changed is said in the log, once."""
+        good = {SEARCH_TOOLS_ID}
+        for upstream in self.all:
+            if upstream.up:
+                prefix = upstream.settings.terms(upstream.name).tool_id(upstream.name, "")
+                approved = {card.tool_id: card for card in catalog if card.tool_id.startswith(prefix)}
+                found = standing(approved, upstream.tools)
+                good |= found.good
+                self._say(upstream.name, found)
+        return frozenset(tool_id for tool_id in catalog.ids if tool_id not in good)
+
+    def standings(self) -> Mapping[str, Standing]:
+        """By server, how its tools stood when they were last compared."""
+        return dict(self._said)
+
+    def _say(self, server: str, found: Standing) -> None:
+        before = self._said.get(server, Standing())
+        self._said[server] = found
+        for tool_id, fields in found.changed.items():
+            if before.changed.get(tool_id) != fields:
+                _LOG.warning(
+                    "'%s' has changed %s: withheld until that is approved in the catalog",
+                    escaped(tool_id),
+                    in_words(fields),
+                )
+        for tool_id in sorted(found.gone - before.gone):
+            _LOG.warning("'%s' is not offered any more by server '%s': withheld", escaped(tool_id), server)
+        fresh = sorted(found.fresh - before.fresh)
+        if fresh:
+            named = ", ".join(f"'{escaped(tool_id)}'" for tool_id in fresh[:5]) + (", ..." if len(fresh) > 5 else "")
+            _LOG.info("server '%s' offers %d tools that wait for approval: %s", server, len(fresh), named)

@@ -1,0 +1,68 @@
+"""Search, call, gate, server, trace: the whole way through the door, in both ways of the protocol."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from upstream_servers import Desk, door_before, text, tool
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def issues() -> Desk:
+    return Desk(
+        tool("list_issues", "List the issues of a repository.", repository="string"),
+        tool("close_issue", "Close an issue of a repository.", reads=False, number="integer"),
+        answer=lambda name, arguments: f"{name} answered {sorted(arguments)}",
+    )
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_found_tool_is_called_through_the_gate_and_traced(tmp_path: Path, mode: str) -> None:
+    desk = issues()
+    async with door_before(tmp_path, mode=mode, forge=desk) as running:
+        async with running.client(mode) as client:
+            listed = await client.list_tools()
+            assert [one.name for one in listed.tools] == ["search_tools", "describe_tool", "call_tool", "read_result"]
+            found = await client.call_tool("search_tools", {"query": "list the issues of a repository"})
+            assert "forge.list_issues (reads only): List the issues of a repository." in text(found)
+            described = await client.call_tool("describe_tool", {"tool": "forge.list_issues"})
+            assert '"required":["repository"]' in text(described)
+            called = await client.call_tool(
+                "call_tool", {"tool": "forge.list_issues", "arguments": {"repository": "a"}}
+            )
+            assert (called.is_error, text(called)) == (False, "list_issues answered ['repository']")
+        ledger = running.assembly.writer
+        assert ledger.drain(5)
+        now = datetime.now(UTC)
+        traces = list(running.assembly._ledger.traces(now - timedelta(hours=1), now + timedelta(hours=1), "acme"))
+    assert desk.calls == [("list_issues", {"repository": "a"})]
+    assert [(t.tool_id, t.outcome, t.error_class, t.goal) for t in traces] == [
+        ("forge.list_issues", "success", "none", "list the issues of a repository")
+    ]
+
+
+async def test_arguments_that_do_not_fit_reach_no_server(tmp_path: Path) -> None:
+    desk = issues()
+    async with door_before(tmp_path, forge=desk) as running, running.client() as client:
+        await client.call_tool("search_tools", {"query": "list the issues of a repository"})
+        called = await client.call_tool("call_tool", {"tool": "forge.list_issues", "arguments": {"repository": 3}})
+    assert called.is_error
+    assert "$.repository" in text(called)
+    assert desk.calls == []
+
+
+async def test_a_tool_that_was_never_found_is_not_called(tmp_path: Path) -> None:
+    desk = issues()
+    async with door_before(tmp_path, forge=desk) as running, running.client() as client:
+        called = await client.call_tool("call_tool", {"tool": "forge.list_issues", "arguments": {"repository": "a"}})
+    assert called.is_error
+    assert "search_tools" in text(called)
+    assert desk.calls == []

@@ -1,0 +1,136 @@
+"""`toolcrib mcp`: the MCP door, between an agent and the MCP servers that it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data.errors import InputError
+from toolcrib.commands.options import CatalogOption
+from toolcrib.commands.serve import source_of
+
+if TYPE_CHECKING:
+    from serving.door.settings import ServiceSettings
+
+_LINGER_S = 25
+
+
+def mcp_command(
+    bundle: Annotated[
+        str,
+        typer.Option(
+            "--bundle",
+            "-b",
+            help="A bundle's folder, a registered one (models:/toolcrib@champion), or 'none'.",
+            show_default=False,
+        ),
+    ],
+    catalog: CatalogOption,
+    upstreams: Annotated[
+        Path, typer.Option("--upstreams", "-u", help="The YAML file that names the MCP servers.", show_default=False)
+    ],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
+    ] = None,
+    grant: Annotated[
+        str | None, typer.Option("--as", help="Over stdio: whose grant of the config holds; default: identity.dev.")
+    ] = None,
+    http: Annotated[
+        int | None,
+        typer.Option("--http", min=0, max=65535, help="Serve streamable HTTP on this port, under /mcp; 0: a free one."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="With --http: the address to listen on.")] = "127.0.0.1",
+    dev: Annotated[
+        bool, typer.Option("--dev", help="With --http: let requests from this machine in without a credential.")
+    ] = False,
+) -> None:
+    """Serve an agent a few tools that find, check and forward calls of all others, over stdio or streamable HTTP.
+
+    A changed bundle, catalog, policy, grant or server is followed without a restart.
+    """
+    from serving.door.settings import ServiceSettings, load_settings
+
+    settings = ServiceSettings() if config is None else load_settings(config)
+    if http is None:
+        if dev:
+            raise InputError("--dev is for --http", source="--dev", hint="over stdio, identity.dev or --as is who asks")
+        _over_stdio(settings, bundle, catalog, upstreams, config, policy, grant)
+    else:
+        if grant is not None:
+            raise InputError("--as is for stdio", source="--as", hint="over HTTP, each request's credential says who")
+        _over_http(settings, bundle, catalog, upstreams, config, policy, host, http, dev)
+
+
+def _over_stdio(
+    settings: ServiceSettings,
+    bundle: str,
+    catalog: Path,
+    upstreams: Path,
+    config: Path | None,
+    policy: Path | None,
+    grant: str | None,
+) -> None:
+    import anyio
+
+    from serving.door.assembly import Assembly
+    from serving.door.identity import Authenticator
+    from serving.mcp_door.running import McpDoor
+    from serving.mcp_door.settings import load_upstreams
+    from serving.mcp_door.stdio import identity_of_file, serve_stdio
+
+    found, identity_of = load_upstreams(upstreams), identity_of_file(config, grant)
+    nobody = Authenticator(settings.identity, dev=True)  # no HTTP route is served that could ask it
+    made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=nobody, policy=policy)
+    anyio.run(serve_stdio, McpDoor(made, settings, found, identity_of, version=_version()), made)
+
+
+def _over_http(
+    settings: ServiceSettings,
+    bundle: str,
+    catalog: Path,
+    upstreams: Path,
+    config: Path | None,
+    policy: Path | None,
+    host: str,
+    port: int,
+    dev: bool,
+) -> None:
+    import uvicorn
+
+    from serving.door.assembly import Assembly
+    from serving.door.identity import Authenticator, is_loopback
+    from serving.door.logs import log_as_json
+    from serving.door.spans import send_spans
+    from serving.mcp_door.http import application, identity_of_request
+    from serving.mcp_door.running import McpDoor
+    from serving.mcp_door.settings import load_upstreams
+
+    if dev and not is_loopback(host):
+        raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
+    found = load_upstreams(upstreams)
+    authenticator = Authenticator(settings.identity, source=config, dev=dev)
+    send_spans()
+    made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=authenticator, policy=policy)
+    door = McpDoor(made, settings, found, identity_of_request, version=_version())
+    log_as_json()
+    uvicorn.run(
+        application(door, made, authenticator, host),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LINGER_S,
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("toolcrib")
