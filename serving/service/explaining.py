@@ -41,18 +41,20 @@ def explain(found: Slice, tool_id: str, *, known: bool) -> Explanation:
     stages: list[StageFate] = []
     gone = False
     for record in found.record:
-        fate = StageFate(record.stage, "not_reached") if gone else _fate(record, tool_id)
+        fate = StageFate(record.stage, "not_reached") if gone else _fate(record, tool_id, shown=entry is not None)
         gone = gone or fate.fate == "dropped"
         stages.append(fate)
     return Explanation(tool_id, entry, tuple(stages), _summary(found, tool_id, entry, stages))
 
 
-def _fate(record: StageRecord, tool_id: str) -> StageFate:
+def _fate(record: StageRecord, tool_id: str, *, shown: bool) -> StageFate:
     if tool_id in record.dropped:
         return StageFate(record.stage, "dropped", rule=record.dropped[tool_id])
     if tool_id in record.scores:
         return StageFate(record.stage, "kept", score=record.scores[tool_id])
     if record.stage in _GATHERING and record.scores:
+        if shown:  # a core tool, or one that the session has used: it needs no score to be on the menu
+            return StageFate(record.stage, "not_reached")
         return StageFate(record.stage, "dropped", rule="not_among_the_candidates")
     return StageFate(record.stage, "kept")
 
