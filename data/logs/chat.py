@@ -89,7 +89,7 @@ def _opened(value: Any) -> dict[str, Any] | None:
     responses_api = "input" in request or response.get("object") == "response"
     conversation = first(known, _CONVERSATION_KEYS) or first(request, ("conversation",))
     return {
-        "messages": asked or [],
+        "messages": asked if isinstance(asked, (list, str)) else [],
         "answer": answer,
         "tools": first(request, ("tools", "functions")),
         "key": _identity(conversation),

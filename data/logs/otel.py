@@ -16,7 +16,7 @@ from data.logs.values import first, instant, items, mapping, text
 NO_SPAN = "a record that is no span"
 
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
-_ERROR = frozenset({2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR"})
+_ERROR = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR"})
 
 
 def otel_decisions(records: Iterable[Record], account: Account) -> Iterator[Decision]:
@@ -73,7 +73,7 @@ def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Ac
         "events": events,
         "start": first(span, ("startTimeUnixNano", "start_time_unix_nano", "start_time")),
         "end": end,
-        "failed": failed if end not in {None, "0", 0} or failed else None,
+        "failed": failed if str(end) not in {"None", "0"} or failed else None,
         "error": error,
         "where": f"{where}, span {span_id[:32]}",
     }
@@ -82,7 +82,7 @@ def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Ac
 def _failure(span: dict[str, Any], attributes: dict[str, Any], events: list[dict[str, Any]]) -> tuple[bool, str]:
     """Whether a span ended in an error, and all that it says of it."""
     status = mapping(span.get("status"))
-    failed = first(status, ("code", "status_code")) in _ERROR or bool(attributes.get("error.type"))
+    failed = str(first(status, ("code", "status_code"))) in _ERROR or bool(attributes.get("error.type"))
     if not failed:
         return False, ""
     told = [attributes.get("error.type"), attributes.get("rpc.response.status_code")]
