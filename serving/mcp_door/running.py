@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -24,7 +24,8 @@ _LOOK_S = 0.1
 
 
 class McpDoor:
-    """Everything of one running door. `connect`, by a server's name, stands in for its url or command.
+    """Everything of one running door. `connect`, by a server's name, stands in for its url or command; `pause` waits
+    between attempts to reach one.
 
     Raises InputError for credentials that are not there.
     """
@@ -38,6 +39,7 @@ class McpDoor:
         *,
         version: str = "",
         connect: Callable[[str], Connect] | None = None,
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.credentials = Credentials(found.secrets_file)
         check_credentials(found, self.credentials)
@@ -48,6 +50,7 @@ class McpDoor:
             connect or (lambda name: connector(found.upstreams[name], self.credentials)),
             self.credentials,
             changed=self._changed,
+            pause=pause,
         )
         service = assembly.door.service
         calls = Calls(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,8 @@ class Route:
 
 
 class Upstreams:
-    """`connect` gives each server's way to connect, by its name. `changed` is called after any server changed."""
+    """`connect` gives each server's way to connect, by its name. `changed` is called after any server changed; `pause`
+    waits between attempts to reach one."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Upstreams:
         credentials: Credentials,
         *,
         changed: Callable[[], None],
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.all = tuple(
             Upstream(
@@ -57,6 +59,7 @@ class Upstreams:
                 changed=changed,
                 hide=credentials.hidden,
                 check_seconds=found.check_seconds,
+                pause=pause,
             )
             for name, settings in found.upstreams.items()
         )

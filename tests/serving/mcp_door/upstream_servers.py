@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from data.catalog import Catalog
 from data.importers.mcp import mcp_catalog
 from data.importers.terms import Terms
 from data.jsonl import save_catalog
+from data.store.ledger import Ledger
+from data.traces import Trace
 from serving.door.assembly import Assembly
 from serving.door.granted import of_grant
 from serving.door.grants import Grant, IdentitySettings
@@ -99,12 +102,16 @@ def tool(name: str, description: str, *, reads: bool = True, **properties: Any) 
 
 
 def approved(path: Path, core: tuple[str, ...] = (), **desks: Desk) -> Catalog:
-    """Write the catalog of every tool that the desks have now; those named in `core` are core tools."""
+    """Write the catalog of every tool that the desks have now.
+
+    Those named in `core` are core tools, those of `pay` can run dry.
+    """
     cards = []
     for name, desk in desks.items():
         listed = [one.model_dump(mode="json", by_alias=True, exclude_unset=True) for one in desk.tools.values()]
         found, _ = mcp_catalog({"tools": listed}, name, name, Terms(server=name, trust=Trust.TRUSTED))
-        cards += [card.model_copy(update={"core": card.tool_id in core, "cost_usd": 0.01}) for card in found]
+        added = {"cost_usd": 0.01, "dry_run": name == "pay"}
+        cards += [card.model_copy(update={"core": card.tool_id in core, **added}) for card in found]
     catalog = Catalog(cards)
     save_catalog(path, catalog)
     return catalog
@@ -118,6 +125,15 @@ class Running:
     mcp: McpDoor
     catalog: Path
     desks: dict[str, Desk]
+    refreshed: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and made anew, when the door has taken in a change and told those whom it concerns."""
+
+    def traces(self) -> list[Trace]:
+        """All traces that were kept."""
+        assert self.assembly.writer.drain(5)
+        now = datetime.now(UTC)
+        day = timedelta(days=1)
+        return list(Ledger(self.assembly.database).traces(now - day, now + day, "acme"))
 
     def client(self, mode: str = "auto", **how: Any) -> Client:
         """A client of the door, in the process, in the protocol's newer way or ("legacy") its older one."""
@@ -140,6 +156,7 @@ async def door_before(
     policy: Path | None = None,
     cap: int = 4000,
     upstream: Mapping[str, Any] | None = None,
+    pause: Callable[[float], Awaitable[None]] = anyio.sleep,
     **desks: Desk,
 ) -> AsyncIterator[Running]:
     """A door that is connected to the desks, all of whose tools are approved; `mode` is how it speaks to them."""
@@ -163,9 +180,20 @@ async def door_before(
     )
     identity = of_grant("ann", grant or Grant(tenant="acme", may_confirm=True), "ann")
     async with assembly.running():
-        mcp = McpDoor(assembly, settings, found, lambda _: identity, connect=lambda name: desks[name].connect(mode))
+        mcp = McpDoor(
+            assembly, settings, found, lambda _: identity, connect=lambda name: desks[name].connect(mode), pause=pause
+        )
         async with mcp.running():
-            yield Running(assembly, mcp, folder / "catalog.jsonl", dict(desks))
+            running = Running(assembly, mcp, folder / "catalog.jsonl", dict(desks))
+            tell = mcp.server.changed
+
+            async def changed() -> None:
+                await tell()
+                running.refreshed.set()
+                running.refreshed = anyio.Event()
+
+            mcp.server.changed = changed  # type: ignore[method-assign]
+            yield running
 
 
 def text(result: types.CallToolResult) -> str:

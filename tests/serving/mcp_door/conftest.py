@@ -1,0 +1,10 @@
+"""The door runs on asyncio, as the service does."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
