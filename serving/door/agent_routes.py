@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from data.wire_names import wire_name
@@ -16,7 +16,7 @@ from serving.door import examples
 from serving.door.errors import INVALID_BODY, NOT_PERMITTED, DoorError
 from serving.door.narrowing import CallerBody, narrow
 from serving.door.observed import note
-from serving.door.requests import Door, DoorOf, Who, body_of, documented
+from serving.door.requests import Door, DoorOf, Who, body_of, documented, known_query
 from serving.door.spans import CONVERSATION, OPERATION, SLICE, TOOL, stage_events
 from serving.door.translate import answer, ask_of, caller_of, checked, detail, outcomes_of, split_up
 from serving.door.wire import (
@@ -42,7 +42,7 @@ from serving.door.wire import (
 
 T = TypeVar("T")
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
 
 @router.post("/select", openapi_extra=documented(SelectBody, examples.SELECT))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from starlette.concurrency import run_in_threadpool
 
 from serving.door.identity import Identity
-from serving.door.requests import DoorOf, Operator
+from serving.door.requests import DoorOf, Operator, known_query
 from serving.door.translate import versions
 from serving.door.wire import ExplainAnswer, Id, StageFate, ToolId
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 
 
 @router.get("/slices/{slice_id}")

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from serving.door.body import BodyLimits, read_json, validated
-from serving.door.errors import NOT_PERMITTED, TOO_LARGE, DoorError
+from serving.door.errors import INVALID_BODY, NOT_PERMITTED, TOO_LARGE, DoorError
 from serving.door.identity import Authenticator, Identity, is_token
 from serving.door.metrics import Metrics
 from serving.door.observed import note
@@ -20,6 +20,8 @@ from serving.remote_splitter import Split
 from serving.service.service import Service
 
 B = TypeVar("B", bound=Body)
+
+_MAX_NAME = 64
 
 
 @dataclass
@@ -67,6 +69,19 @@ async def operator_of(identity: Who) -> Identity:
 
 
 Operator = Annotated[Identity, Depends(operator_of)]
+
+
+async def known_query(request: Request, _: Who) -> None:
+    """Raises DoorError 422 for a query parameter that the route does not have, or that is there more than once."""
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    seen: set[str] = set()
+    for name, _value in request.query_params.multi_items():
+        if name not in known or name in seen:
+            place = f"query.{name[:_MAX_NAME]}" if name.isascii() and name.isprintable() else "query"
+            said = "is there more than once" if name in seen else "is no parameter of this route"
+            hint = f"it takes {', '.join(sorted(known))}" if known else "it takes none; the body says what is wanted"
+            raise DoorError(422, INVALID_BODY, f"{place}: {said}", place, hint)
+        seen.add(name)
 
 
 async def body_of(request: Request, model: type[B], limits: BodyLimits) -> B:
