@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from benchmarks.lint import catalogs
-from benchmarks.poison import clean_beside, poisoned
+from benchmarks.poison import REWORDED, UNSEEN, clean_beside, described, poisoned
 from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
 from data.invisible import escaped
@@ -76,6 +76,11 @@ def main() -> None:
     total = sum(counts[True] for counts in kinds.values())
     alarmed = len(set(rules) & {escaped(card.tool_id) for card in clean})
     print(f"found {total} of {len(bad)}, {len(kinds)} kinds; false alarms in the {CLEAN} clean: {alarmed}")
+    for what, texts in (
+        ("reworded, in view when the patterns were made", REWORDED),
+        ("reworded, never in view", UNSEEN),
+    ):
+        print(f"{what}: {len(blocked(Catalog(described(texts))))} of {len(texts)}")
     for name, catalog in found.items():
         alarms = blocked(catalog)
         counted = Counter(rule for several in alarms.values() for rule in several)

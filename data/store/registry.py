@@ -83,7 +83,7 @@ class Registry:
             writing = _Writing(folded(_events(connection)), who, now or datetime.now(UTC))
             _refuse_taken(own, source, writing.tools)
             counts: Counter[str] = Counter()
-            fresh = [card for card in own.values() if self._settle(card, source, writing, counts)]
+            fresh = [card for card in own.values() if self._settle(connection, card, source, writing, counts)]
             waiting = self._by_rules(connection, fresh, source, writing, rules, counts)
             for tool in writing.tools.values():
                 if tool.source == source and tool.tool_id not in own:
@@ -208,7 +208,9 @@ class Registry:
             rows = connection.execute(sa.select(catalog_versions).order_by(catalog_versions.c.seq))
             return [(row.version, row.ts) for row in rows]
 
-    def _settle(self, card: ToolCard, source: str, writing: _Writing, counts: Counter[str]) -> bool:
+    def _settle(
+        self, connection: sa.Connection, card: ToolCard, source: str, writing: _Writing, counts: Counter[str]
+    ) -> bool:
         """Do what needs no decision with an offered card; True where it needs one."""
         content = content_of(card)
         tool = writing.tools.setdefault(card.tool_id, ToolVersions(card.tool_id, source))
@@ -216,6 +218,9 @@ class Registry:
             if other != content:
                 writing.add(tool, other, State.RETIRED, Cause.WITHDRAWN)
         last = tool.states.get(content)
+        if last is None and tool.approved is not None and _equal(_cards(connection, [tool.approved]), card):
+            counts["unchanged"] += 1
+            return False
         returns = last is not None and last.cause is Cause.GONE and tool.approved is None
         if last is None or (last.state is State.RETIRED and not returns):
             counts["new" if tool.first_approved is None else "changed"] += 1
@@ -264,6 +269,11 @@ class Registry:
     def _lock(self, connection: sa.Connection) -> None:
         if self.database.dialect == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+
+
+def _equal(stored: dict[str, ToolCard], card: ToolCard) -> bool:
+    """Whether the one stored card says the same: it may have been hashed when cards had fewer fields."""
+    return any(card_json(one) == card_json(card) for one in stored.values())
 
 
 def _refuse_taken(own: Iterable[str], source: str, tools: dict[str, ToolVersions]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Thread
@@ -236,6 +238,18 @@ def test_a_version_that_is_not_there_is_refused(registry: Registry, content: str
             decide("post.send_mail", unknown, "anna")
         with pytest.raises(InputError, match="has no tool"):
             decide("post.gone", "x", "anna")
+
+
+def test_a_card_hashed_when_cards_had_fewer_fields_is_no_change(registry: Registry) -> None:
+    approved(registry, card())
+    older = {key: value for key, value in card().model_dump(mode="json").items() if key != "advertise"}
+    with registry.database.writing() as connection:
+        body = zlib.compress(json.dumps(older).encode())
+        connection.execute(sa.update(cards).values(content="0" * 64, body=body))
+        connection.execute(sa.update(card_events).values(content="0" * 64))
+    assert registry.offer([card()], "post", "job").counts == {"unchanged": 1}
+    assert registry.offer([card(owner="x")], "post", "job").counts == {"changed": 1}
+    assert registry.catalog().cards == (card(),)
 
 
 def test_a_decision_twice_is_refused(registry: Registry) -> None:
