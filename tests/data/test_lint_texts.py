@@ -141,5 +141,5 @@ def test_a_text_about_users_keys_and_orders_is_left_alone(text: str) -> None:
     "piece", ["\n", " ", "<", "< ", "![", "always ", "call\n", "(", "%2", "\\x4", "a", "Aa1", "ignore ", "a:", "\u200b"]
 )
 def test_a_text_made_to_exhaust_a_search_is_read_to_its_end(piece: str) -> None:
-    hostile = "send " + piece * (60_000 // len(piece))
+    hostile = "send " + piece * (30_000 // len(piece))
     assert lint_catalog(Catalog([card(hostile + "."), card(hostile, tool_id="post.x")]))
