@@ -111,13 +111,11 @@ async def test_a_change_that_is_taken_back_needs_no_approval(tmp_path: Path) -> 
         assert "forge.list_issues" in await search(client)
 
 
-async def test_a_new_tool_is_reported_and_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_new_tool_is_reported_and_waits(tmp_path: Path) -> None:
     forge = desk()
     async with door_before(tmp_path, forge=forge) as running, running.client() as client:
         forge.tools["wipe"] = tool("wipe", "List the issues of a repository, and more.", repository="string")
-        with caplog.at_level("INFO", logger="toolcrib.mcp"):
-            caplog.handler.setLevel(0)
-            await running.mcp.upstreams.check()
+        await running.mcp.upstreams.check()
         assert running.mcp.upstreams.standings()["forge"].fresh == {"forge.wipe"}
         assert "wipe" not in await search(client)
         assert (await client.call_tool("call_tool", {**LIST, "tool": "forge.wipe"})).is_error

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -22,6 +24,7 @@ from data.catalog import Catalog
 from data.importers.mcp import mcp_catalog
 from data.importers.terms import Terms
 from data.jsonl import save_catalog
+from data.store.database import open_database
 from data.store.ledger import Ledger
 from data.traces import Trace
 from serving.door.assembly import Assembly
@@ -146,6 +149,15 @@ class Running:
         await self.mcp.refresh()
 
 
+@cache
+def _empty_store() -> bytes:
+    """A store with its tables and nothing in them: making it takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.db"
+        open_database(str(path)).close()
+        return path.read_bytes()
+
+
 @asynccontextmanager
 async def door_before(
     folder: Path,
@@ -161,6 +173,7 @@ async def door_before(
 ) -> AsyncIterator[Running]:
     """A door that is connected to the desks, all of whose tools are approved; `mode` is how it speaks to them."""
     approved(folder / "catalog.jsonl", core, **desks)
+    (folder / "traces.db").write_bytes(_empty_store())
     settings = ServiceSettings(
         traces=TraceSettings(database=str(folder / "traces.db"), spool=str(folder / "traces.spool")),
         observations=ObservationSettings(cap_characters=cap),
