@@ -16,7 +16,7 @@ from data.words import split_identifier
 
 LEXICAL_THRESHOLD = 0.85
 """Jaccard similarity of two tools' words (name, summary, description, parameter names)."""
-VECTOR_THRESHOLD = 0.97
+VECTOR_THRESHOLD = 0.94
 """Cosine of two tools' embedded card texts."""
 _MIN_WORDS = 5
 _BLOCK = 1_024
