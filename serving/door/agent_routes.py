@@ -39,6 +39,7 @@ from serving.door.wire import (
     SelectBody,
     StoredOutcome,
 )
+from serving.gate.gate import NOT_AVAILABLE, UNKNOWN_SLICE
 
 T = TypeVar("T")
 
@@ -88,8 +89,13 @@ async def check(request: Request, door: DoorOf, identity: Who) -> CheckAnswer:
     body = await body_of(request, CheckBody, door.limits)
     who = narrow(identity, body.caller)
     result = await run_in_threadpool(door.service.check, who, body.slice_id, body.tool_id, body.arguments, body.ticket)
-    note(request, slice=body.slice_id, verdict=result.verdict, rule=result.rule)
-    request.state.span.set_attributes({OPERATION: "execute_tool", TOOL: body.tool_id, SLICE: body.slice_id})
+    note(request, verdict=result.verdict, rule=result.rule)
+    request.state.span.set_attribute(OPERATION, "execute_tool")
+    if result.rule != UNKNOWN_SLICE:  # else it is whatever was sent
+        note(request, slice=body.slice_id)
+        request.state.span.set_attribute(SLICE, body.slice_id)
+        if result.rule != NOT_AVAILABLE:
+            request.state.span.set_attribute(TOOL, body.tool_id)
     return checked(result)
 
 
