@@ -35,7 +35,9 @@ class Taken(Part):
 
 
 def _one_or_more(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 class ToolSettings(Part):
