@@ -406,6 +406,8 @@ class Selector:
             return Abstention()
         nothing = found.usage.nothing
         fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
+        if not np.isfinite(fit):
+            raise ValueError("whether anything fits is not finite")
         short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
         named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
         manifest = self.bundle.manifest
