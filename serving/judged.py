@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.context import Caller, Subgoal
+from serving.retrieval import in_turns, serving_any
 from serving.slice import Abstention, Degradation, StageRecord
 
 
@@ -60,3 +61,16 @@ class Judged:
     def stands(self) -> bool:
         """Whether the candidates are to be shown."""
         return self.stance.outcome in ("menu", "widen")
+
+
+def merged(judged: Sequence[Judged], n: int) -> NDArray[np.int64]:
+    """Candidates of several subgoals in one order: the best of each, then all others by the chance to serve any.
+
+    Rows of a catalog of `n`; for one subgoal its own order.
+    """
+    if len(judged) == 1:
+        return judged[0].rows
+    rankings = [one.rows for one in judged]
+    best = in_turns([rows[:1] for rows in rankings], n)
+    rest = serving_any(rankings, [one.relevant for one in judged], n)
+    return np.concatenate([best, rest[~np.isin(rest, best)]])

@@ -35,6 +35,21 @@ def fuse(
     return np.array(rows, np.int64), np.array([score[row] for row in rows])
 
 
+def serving_any(
+    rankings: Sequence[NDArray[np.int64]], relevance: Sequence[NDArray[np.float64]], n: int
+) -> NDArray[np.int64]:
+    """All rows of the rankings by the chance to serve any of their subgoals: 1 - prod(1 - relevance).
+
+    `relevance[i]` belongs to `rankings[i]`: calibrated probabilities; a subgoal that did not rank a row gives it no
+    chance. `n` rows in all. Equal chances, and rankings without a relevance (NaN), stand in turns.
+    """
+    turns = in_turns(rankings, n)
+    missed = np.ones(n)
+    for rows, chances in zip(rankings, relevance, strict=True):
+        missed[rows] *= 1.0 - chances
+    return turns if np.isnan(missed).any() else turns[np.argsort(missed[turns], kind="stable")]
+
+
 def in_turns(rankings: Sequence[NDArray[np.int64]], k: int) -> NDArray[np.int64]:
     """At most k distinct rows, the rankings giving their best remaining row in turn."""
     taken: dict[int, None] = {}

@@ -29,7 +29,7 @@ from serving.explore import Exploration, eligible_tools
 from serving.features import Signals
 from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
-from serving.judged import Judged, Run
+from serving.judged import Judged, Run, merged
 from serving.mask import MaskResult
 from serving.memory import Usage, UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
@@ -38,7 +38,6 @@ from serving.query import resolve_query
 from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
 from serving.request_filter import RULES as REQUEST_RULES
 from serving.request_filter import request_filter
-from serving.retrieval import in_turns
 from serving.settings import SelectorSettings
 from serving.slice import Abstention, MenuEntry, Recovery, Slice, StageRecord
 from serving.tiebreak import tiebreak
@@ -238,7 +237,7 @@ class Selector:
         """
         catalog, who, allowed = self.index.catalog, judged[0].who, judged[0].allowed
         standing = [one for one in judged if one.stands]
-        ranked = in_turns([one.rows for one in standing], len(catalog))
+        ranked = merged(standing, len(catalog))
         best = np.full(len(catalog), np.nan)
         for one in standing:
             best[one.rows] = np.fmax(best[one.rows], one.relevant)

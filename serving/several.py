@@ -1,8 +1,8 @@
 """Several subgoals in one request: each is retrieved and judged by itself, and one merged menu answers them all.
 
-The menu keeps the limits that any menu keeps (tools, tokens, core tools, registry order). The subgoals take turns, each
-giving its best tool that is not on the menu yet, so that no step crowds out another. A tool that serves several steps
-is shown once. Where nothing fits one step, that step gives nothing, and the others stand.
+The menu keeps the limits that any menu keeps (tools, tokens, core tools, registry order). Each subgoal gives its best
+tool first, so that no step crowds out another; the rest follows by the chance to serve any of the steps. A tool that
+serves several steps is shown once. Where nothing fits one step, that step gives nothing, and the others stand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import InputError
 from serving.judged import Judged, Run
-from serving.retrieval import in_turns
+from serving.retrieval import serving_any
 from serving.selector import Selector
 from serving.slice import Abstention, MenuEntry, Part, Slice, StageRecord, Verdict
 
@@ -64,6 +64,7 @@ def select_several(
         entries = tuple(_strictest(selector, entry, distinct) for entry in menu.entries)
     shown = {entry.tool_id for entry in entries}
     ids = selector.catalog.ids
+    ranking = serving_any([one.rows for one in distinct], [one.relevant for one in distinct], len(ids))
     parts = tuple(_part(one, ids, shown) for one in judged)
     return Slice(
         request_id=request_id,
@@ -74,7 +75,12 @@ def select_several(
         subgoal=_together([one.goal for one in distinct]),
         query="\n".join(one.query for one in distinct),
         menu=entries,
-        ranking=tuple(ids[row] for row in in_turns([one.rows for one in distinct], len(ids)).tolist()),
+        ranking=tuple(
+            ids[row]
+            for row in serving_any(
+                [one.rows for one in distinct], [one.relevant for one in distinct], len(ids)
+            ).tolist()
+        ),
         abstention=_abstention(judged),
         degradations=tuple(dict.fromkeys(run.degradations)),
         record=tuple(run.record),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.retrieval import RRF_K, fuse, in_turns, top
+from serving.retrieval import RRF_K, fuse, in_turns, serving_any, top
 
 scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.5, 1.0]), max_size=20)
 rankings = st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=4)
@@ -60,3 +60,29 @@ def test_taking_turns_gives_every_ranking_its_share(lists: list[list[int]], k: i
     share = k // max(len(lists), 1)
     for ranking in lists:
         assert set(ranking[:share]) <= set(taken)
+
+
+def test_a_tool_that_may_serve_two_steps_stands_before_one_that_serves_one_a_little_better() -> None:
+    order = serving_any([rows(3, 1), rows(2, 1)], [np.array([0.6, 0.5]), np.array([0.55, 0.5])], 4)
+    assert order.tolist() == [1, 3, 2]  # 0.75, 0.6, 0.55
+
+
+def test_equal_chances_and_steps_without_a_relevance_stand_in_turns() -> None:
+    rankings, unknown = [rows(3, 1), rows(2, 0)], np.array([np.nan, np.nan])
+    turns = in_turns(rankings, 4).tolist()
+    assert serving_any(rankings, [np.array([0.5, 0.5])] * 2, 4).tolist() == turns
+    assert serving_any(rankings, [unknown, np.array([0.9, 0.1])], 4).tolist() == turns
+
+
+@settings(max_examples=200, deadline=None)
+@given(rankings, st.integers(0, 2**32 - 1))
+def test_the_chance_to_serve_any_step_orders_every_candidate_once(lists: list[list[int]], seed: int) -> None:
+    draw, given_rows = np.random.default_rng(seed), [rows(*ranking) for ranking in lists]
+    chances = [draw.random(len(ranking)) for ranking in lists]
+    missed = {row: 1.0 for ranking in lists for row in ranking}
+    for ranking, chance in zip(lists, chances, strict=True):
+        for row, one in zip(ranking, chance, strict=True):
+            missed[row] *= 1.0 - one
+    order = serving_any(given_rows, chances, 1 + max(missed, default=0)).tolist()
+    assert sorted(order) == sorted(missed)
+    assert all(missed[first] <= missed[second] + 1e-12 for first, second in zip(order, order[1:], strict=False))
