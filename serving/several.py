@@ -75,12 +75,7 @@ def select_several(
         subgoal=_together([one.goal for one in distinct]),
         query="\n".join(one.query for one in distinct),
         menu=entries,
-        ranking=tuple(
-            ids[row]
-            for row in serving_any(
-                [one.rows for one in distinct], [one.relevant for one in distinct], len(ids)
-            ).tolist()
-        ),
+        ranking=tuple(ids[row] for row in ranking.tolist()),
         abstention=_abstention(judged),
         degradations=tuple(dict.fromkeys(run.degradations)),
         record=tuple(run.record),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,4 +87,4 @@ def test_the_chance_to_serve_any_step_orders_every_candidate_once(lists: list[li
             missed[row] *= 1.0 - one
     order = serving_any(given_rows, chances, 1 + max(missed, default=0)).tolist()
     assert sorted(order) == sorted(missed)
-    assert all(missed[first] <= missed[second] + 1e-12 for first, second in zip(order, order[1:], strict=False))
+    assert all(missed[first] <= missed[second] + 1e-12 for first, second in pairwise(order))
