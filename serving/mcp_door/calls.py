@@ -25,7 +25,7 @@ from serving.mcp_door.credentials import Credentials
 from serving.mcp_door.forwarding import Forwarded, forward
 from serving.mcp_door.menus import Place
 from serving.mcp_door.results import answer, capped, texts_of
-from serving.mcp_door.upstream import UpstreamDownError
+from serving.mcp_door.upstream import Progress, UpstreamDownError
 from serving.mcp_door.upstreams import Route, Upstreams
 from serving.mcp_door.wording import question, refused
 from serving.service.errors import ServiceError, StoreUnavailableError, UnknownTicketError
@@ -51,6 +51,15 @@ Ask = Callable[[str, Proposed], Awaitable[Decision]]
 """Asks a person the question about a call whose ticket waits."""
 
 
+@dataclass(frozen=True)
+class Client:
+    """What the client that made a call can do: ask its user (None: not by this way, or they may not confirm), and show
+    how far the call is."""
+
+    ask: Ask | None = None
+    progress: Progress | None = None
+
+
 class Calls:
     """`cap` is the most characters of a result that a model is given at once."""
 
@@ -60,20 +69,20 @@ class Calls:
         self._service, self._upstreams, self._credentials = service, upstreams, credentials
         self._judge, self._cap = judge, cap
 
-    async def call(self, identity: Identity, proposed: Proposed, ask: Ask | None) -> types.CallToolResult:
+    async def call(self, identity: Identity, proposed: Proposed, client: Client) -> types.CallToolResult:
         """Make the call if the gate allows it, and give its answer, or what the gate said.
 
-        `ask` is None where no person can be asked by this way. Raises ServiceError where the gate cannot be asked.
+        Raises ServiceError where the gate cannot be asked.
         """
         checked = await self._check(identity, proposed)
         rehearsed = ""
         if checked.verdict == "dry_run":
             checked, rehearsed = await self._rehearse(identity, proposed, checked)
-        if checked.verdict == "confirm" and checked.ticket is not None and ask is not None:
+        if checked.verdict == "confirm" and checked.ticket is not None and client.ask is not None:
             asked = replace(proposed, ticket=checked.ticket)
             card = self._service.catalog[proposed.place.tool_id]
             hidden = self._credentials.hidden_json(dict(proposed.arguments))
-            decided = await ask(question(card, hidden, rehearsed), asked)
+            decided = await client.ask(question(card, hidden, rehearsed), asked)
             if decided != "later":
                 await self._decide(identity, asked, decided)
                 checked = await self._check(identity, asked)
@@ -84,7 +93,7 @@ class Calls:
                 await self._trace(identity, proposed, "failure", "validation")
             _LOG.info("call of '%s' by %s: %s", escaped(proposed.place.tool_id), identity.name, checked.verdict)
             return refused(checked, proposed.place)
-        return await self._made(identity, proposed)
+        return await self._made(identity, proposed, client.progress)
 
     async def _check(self, identity: Identity, proposed: Proposed) -> CheckResult:
         place = proposed.place
@@ -123,13 +132,13 @@ class Calls:
         await self._trace(identity, ticketed, dry.outcome, dry.error_class, dry.latency_ms, dry_run=True)
         return await self._check(identity, ticketed), texts_of(dry.result.content)
 
-    async def _made(self, identity: Identity, proposed: Proposed) -> types.CallToolResult:
+    async def _made(self, identity: Identity, proposed: Proposed, progress: Progress | None) -> types.CallToolResult:
         route = self._route(proposed)
         if isinstance(route, str):
             await self._trace(identity, proposed, "failure", "unavailable")
             return answer(f"not called: {route}", error=True)
         try:
-            done = await forward(route, proposed.arguments, self._credentials, self._judge)
+            done = await forward(route, proposed.arguments, self._credentials, self._judge, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(_LAST_WORDS_S, shield=True):
                 await self._trace(identity, proposed, "unknown", "none")

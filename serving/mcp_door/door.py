@@ -18,7 +18,7 @@ from data.errors import InputError
 from serving.door.identity import Identity
 from serving.gate.arguments import ArgumentChecker
 from serving.live import Live
-from serving.mcp_door.calls import Ask, Calls, Proposed
+from serving.mcp_door.calls import Calls, Client, Proposed
 from serving.mcp_door.exposure import core_tools, exposed, names_at_hand
 from serving.mcp_door.menus import Menus, Place
 from serving.mcp_door.own_tools import CALL_TOOL, OWN_TOOLS
@@ -26,7 +26,7 @@ from serving.mcp_door.results import answer
 from serving.mcp_door.wording import bad_arguments, menu_text, tool_text
 from serving.pool import LateError, OverloadedError, Pool
 from serving.search_tool import search_subgoal
-from serving.service.asking import Ask as Wanted
+from serving.service.asking import Ask
 from serving.service.errors import ServiceError
 from serving.service.service import Service
 from serving.slice import Slice
@@ -56,7 +56,7 @@ class ToolDoor:
         return exposed(self._live.current, identity.caller)
 
     async def answer(
-        self, identity: Identity, name: str, arguments: Mapping[str, Any], ask: Ask | None, waited: Waited | None = None
+        self, identity: Identity, name: str, arguments: Mapping[str, Any], client: Client, waited: Waited | None = None
     ) -> types.CallToolResult:
         """Answer a call of a listed tool. `waited`: it waited for a person, who has been asked now.
 
@@ -64,9 +64,9 @@ class ToolDoor:
         """
         try:
             if name not in OWN_TOOLS:
-                return await self._core(identity, name, arguments, ask, waited)
+                return await self._core(identity, name, arguments, client, waited)
             errors = self._checker.problems(OWN_TOOLS[name], dict(arguments))
-            return bad_arguments(errors) if errors else await self._own(identity, name, arguments, ask, waited)
+            return bad_arguments(errors) if errors else await self._own(identity, name, arguments, client, waited)
         except (OverloadedError, LateError):
             return answer("there is more work than can be done in time; try again in a moment", error=True)
         except InputError as error:
@@ -75,22 +75,22 @@ class ToolDoor:
             return answer(f"{error.message}; {error.hint}".removesuffix("; "), error=True)
 
     async def _own(
-        self, identity: Identity, name: str, arguments: Mapping[str, Any], ask: Ask | None, waited: Waited | None
+        self, identity: Identity, name: str, arguments: Mapping[str, Any], client: Client, waited: Waited | None
     ) -> types.CallToolResult:
         if name == CALL_TOOL.name:
-            return await self._call(identity, arguments, ask, waited)
+            return await self._call(identity, arguments, client, waited)
         look = {"search_tools": self._search, "describe_tool": self._describe, "read_result": self._read}[name]
         return await look(identity, arguments)
 
     async def _call(
-        self, identity: Identity, arguments: Mapping[str, Any], ask: Ask | None, waited: Waited | None
+        self, identity: Identity, arguments: Mapping[str, Any], client: Client, waited: Waited | None
     ) -> types.CallToolResult:
         if waited is None:
             place = self._menus.place(identity.caller, arguments["tool"], arguments.get("menu"))
             proposed = Proposed(place, arguments["arguments"], arguments.get("ticket"))
         else:
             proposed = Proposed(waited.place, arguments["arguments"], waited.ticket)
-        return await self._calls.call(identity, proposed, ask)
+        return await self._calls.call(identity, proposed, client)
 
     async def _search(self, identity: Identity, arguments: Mapping[str, Any]) -> types.CallToolResult:
         found = await self._decided(identity, search_subgoal(arguments))
@@ -126,7 +126,7 @@ class ToolDoor:
         return answer(f"{part.text}\n[characters {part.start} to {part.end} of {part.size}]")
 
     async def _core(
-        self, identity: Identity, name: str, arguments: Mapping[str, Any], ask: Ask | None, waited: Waited | None
+        self, identity: Identity, name: str, arguments: Mapping[str, Any], client: Client, waited: Waited | None
     ) -> types.CallToolResult:
         """A core tool, called by its name: a decision of its own, for what the tool says that it does."""
         card = core_tools(self._live.current, identity.caller).get(name)
@@ -137,10 +137,10 @@ class ToolDoor:
             proposed = Proposed(Place(found.slice_id, card.tool_id), arguments)
         else:
             proposed = Proposed(waited.place, arguments, waited.ticket)
-        return await self._calls.call(identity, proposed, ask)
+        return await self._calls.call(identity, proposed, client)
 
     async def _decided(self, identity: Identity, subgoal: Subgoal) -> Slice:
-        asked = Wanted(identity.caller, (subgoal,), uuid.uuid4().hex)
+        asked = Ask(identity.caller, (subgoal,), uuid.uuid4().hex)
         made = self._service.known(asked)
         if made is None:
             made = await asyncio.wrap_future(self._pool.submit(partial(self._service.decide, asked)))

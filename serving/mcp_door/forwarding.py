@@ -25,7 +25,7 @@ from data.logs.outcomes import Judge
 from data.traces import ErrorClass, Outcome
 from serving.mcp_door.credentials import Credentials
 from serving.mcp_door.results import answer, cleaned
-from serving.mcp_door.upstream import UpstreamDownError
+from serving.mcp_door.upstream import Progress, UpstreamDownError
 from serving.mcp_door.upstreams import Route
 
 _SOURCE = "mcp"
@@ -48,13 +48,19 @@ class Forwarded:
     latency_ms: float
 
 
-async def forward(route: Route, arguments: Mapping[str, Any], credentials: Credentials, judge: Judge) -> Forwarded:
+async def forward(
+    route: Route,
+    arguments: Mapping[str, Any],
+    credentials: Credentials,
+    judge: Judge,
+    progress: Progress | None = None,
+) -> Forwarded:
     """Make the call. Nothing that a server does makes this raise; a cancelled call is cancelled there too."""
     started = time.perf_counter()
     outcome: Outcome = "failure"
     error_class: ErrorClass
     try:
-        result = cleaned(await route.call(arguments), credentials)
+        result = cleaned(await route.call(arguments, progress), credentials)
     except UpstreamDownError as error:
         result, error_class = answer(f"{error}; try again later, or another tool", error=True), "unavailable"
     except TimeoutError:

@@ -61,6 +61,11 @@ class McpDoor:
             self.door, self._live, identity_of, version=version, asked_s=settings.confirmation.ttl_seconds
         )
         self._withhold()
+        servers = self.upstreams
+        assembly.metrics.gauge("mcp_servers_down", "MCP servers that cannot be reached.", lambda: servers.down)
+        assembly.metrics.gauge(
+            "mcp_tools_waiting", "New and changed tools that wait for approval.", lambda: servers.waiting
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from serving.door.errors import DoorError
 from serving.door.identity import Identity
 from serving.live import Live
-from serving.mcp_door.calls import Ask, Decision, Proposed
+from serving.mcp_door.calls import Ask, Client, Decision, Proposed
 from serving.mcp_door.door import ToolDoor, UnknownToolError, Waited
 from serving.mcp_door.exposure import Listeners
 from serving.mcp_door.menus import Place
@@ -112,11 +112,9 @@ class DoorServer:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         identity = self._who(context)
-        waited = _waited(params)
+        client = Client(self._ask(context, identity, params), context.session.report_progress)
         try:
-            return await self._door.answer(
-                identity, params.name, params.arguments or {}, self._ask(context, identity, params), waited
-            )
+            return await self._door.answer(identity, params.name, params.arguments or {}, client, _waited(params))
         except UnknownToolError:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'") from None
         except _Waiting as waiting:

@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.session import IncomingMessage, MessageHandlerFnT
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
 from data.cards import ToolCard
@@ -31,6 +32,9 @@ _SHOWN = 200
 
 Connect = Callable[[MessageHandlerFnT], AbstractAsyncContextManager[Client]]
 """Opens a connection; what the server says of its own accord goes to the handler."""
+
+Progress = Callable[[float, float | None], Awaitable[None]]
+"""Told how much is done, and of how much, where that is known."""
 
 _NOTHING: Mapping[str, ToolCard] = MappingProxyType({})
 
@@ -99,8 +103,10 @@ class Upstream:
             await self._pause(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> types.CallToolResult:
-        """Call a tool by the server's own name of it.
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, progress: Progress | None = None
+    ) -> types.CallToolResult:
+        """Call a tool by the server's own name of it; `progress` is told the figures of how far it is, and no text.
 
         Raises UpstreamDownError, TimeoutError, and what the protocol's library raises for an answer that is an error.
         """
@@ -110,7 +116,8 @@ class Upstream:
         try:
             with anyio.fail_after(timeout_s):
                 # the client's own patience is for its questions, not for calls
-                return await client.call_tool(tool, dict(arguments), read_timeout_seconds=timeout_s + _GRACE_S)
+                patience = timeout_s + _GRACE_S
+                return await client.call_tool(tool, dict(arguments), patience, _figures(progress))
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 self._wake.set()  # whoever follows the connection finds out, and connects again
@@ -207,3 +214,13 @@ class Upstream:
         self._settled.set()
         self._checked.set()
         self._checked = anyio.Event()
+
+
+def _figures(tell: Progress | None) -> ProgressFnT | None:
+    if tell is None:
+        return None
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        await tell(progress, total)
+
+    return told

@@ -16,12 +16,12 @@ from data.invisible import escaped
 from serving.mcp_door.credentials import Credentials
 from serving.mcp_door.settings import ToolSettings, UpstreamsFile
 from serving.mcp_door.standing import Standing, changed_fields, in_words, standing
-from serving.mcp_door.upstream import Connect, Upstream, UpstreamDownError
+from serving.mcp_door.upstream import Connect, Progress, Upstream, UpstreamDownError
 from serving.search_tool import SEARCH_TOOLS_ID
 
 _LOG = logging.getLogger("toolcrib.mcp")
 
-_SETTLE_S = 10.0
+_SETTLE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Route:
     timeout_s: float
     dry_run_argument: str | None
 
-    async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def call(self, arguments: Mapping[str, Any], progress: Progress | None = None) -> types.CallToolResult:
         """As `Upstream.call`."""
-        return await self.upstream.call(self.tool, arguments, self.timeout_s)
+        return await self.upstream.call(self.tool, arguments, self.timeout_s, progress)
 
 
 class Upstreams:
@@ -106,6 +106,16 @@ class Upstreams:
                 good |= found.good
                 self._say(upstream.name, found)
         return frozenset(tool_id for tool_id in catalog.ids if tool_id not in good)
+
+    @property
+    def down(self) -> int:
+        """How many servers cannot be reached."""
+        return sum(not upstream.up for upstream in self.all)
+
+    @property
+    def waiting(self) -> int:
+        """How many tools are new or changed, and wait for approval."""
+        return sum(len(found.changed) + len(found.fresh) for found in self._said.values())
 
     def standings(self) -> Mapping[str, Standing]:
         """By server, how its tools stood when they were last compared."""

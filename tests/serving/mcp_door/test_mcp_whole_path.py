@@ -57,3 +57,29 @@ async def test_a_tool_that_was_never_found_is_not_called(tmp_path: Path) -> None
     assert called.is_error
     assert "search_tools" in text(called)
     assert desk.calls == []
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_caller_sees_how_far_a_call_is(tmp_path: Path, mode: str) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total, message))
+
+    desk = issues()
+    desk.steps = 2
+    async with door_before(tmp_path, mode=mode, forge=desk) as running, running.client(mode) as client:
+        await client.call_tool("search_tools", {"query": "list the issues of a repository"})
+        call = {"tool": "forge.list_issues", "arguments": {"repository": "a"}}
+        await client.call_tool("call_tool", call, progress_callback=progress)
+    assert seen == [(1, 2, None), (2, 2, None)]
+
+
+async def test_operators_see_what_waits_and_who_is_down(tmp_path: Path) -> None:
+    desk = issues()
+    async with door_before(tmp_path, forge=desk) as running:
+        desk.tools["new"] = tool("new", "A new tool.")
+        await running.mcp.upstreams.check()
+        said = running.assembly.metrics.exposition().decode()
+    assert "toolcrib_mcp_tools_waiting 1.0" in said
+    assert "toolcrib_mcp_servers_down 0.0" in said

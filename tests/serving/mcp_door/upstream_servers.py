@@ -46,7 +46,7 @@ class Desk:
         self.tools = {tool.name: tool for tool in tools}
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.down = False
-        self.connections = 0
+        self.steps = 0
         self.cancelled = anyio.Event()
         self._answer = answer or (lambda name, arguments: f"{name} did {dict(arguments)}")
         self._bus = InMemorySubscriptionBus()
@@ -64,9 +64,11 @@ class Desk:
         self._sessions.append(context.session)
         return types.ListToolsResult(tools=list(self.tools.values()), ttl_ms=0, cache_scope="private")
 
-    async def _call(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
         self.calls.append((params.name, arguments))
+        for step in range(self.steps):
+            await context.session.report_progress(step + 1, self.steps, "said by the server")
         try:
             made = self._answer(params.name, arguments)
             found = await made if hasattr(made, "__await__") else made
@@ -87,7 +89,6 @@ class Desk:
         """Connections to it, in the process."""
 
         def open_one(heard: MessageHandlerFnT) -> AbstractAsyncContextManager[Client]:
-            self.connections += 1
             return Client(self.server, mode=mode, message_handler=heard, cache=None)
 
         return open_one
