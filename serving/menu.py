@@ -45,13 +45,36 @@ class MenuLimits:
             raise InputError(f"token_budget is {self.token_budget}", field="token_budget", hint="choose 0 or more")
 
 
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A place that goes with probability `rate` to one of the rows `tried`, otherwise to row `displaced` or nobody."""
+
+    rate: float
+    tried: NDArray[np.intp]
+    displaced: int | None
+
+
 @dataclass(frozen=True)
 class Menu:
-    """`entries` in registry order, without verdicts; `tokens` they take; `left_out`: tool id -> the limit it met."""
+    """`entries` in registry order, without verdicts; `tokens` they take; `left_out`: tool id -> the limit it met.
+
+    `slot`: the place that was open to exploration, where one was, whether or not the draw took it.
+    """
 
     entries: tuple[MenuEntry, ...]
     tokens: int
     left_out: dict[str, str]
+    slot: Slot | None = field(default=None, compare=False)
+
+    def chances(self, tool_ids: Sequence[str]) -> dict[str, float]:
+        """tool id -> the exact chance, over request ids, that such a request shows it; absent: it never is shown."""
+        chances = {entry.tool_id: entry.propensity for entry in self.entries}
+        if self.slot is not None:
+            each = self.slot.rate / len(self.slot.tried)
+            chances |= {tool_ids[row]: each for row in self.slot.tried.tolist()}
+            if self.slot.displaced is not None:
+                chances[tool_ids[self.slot.displaced]] = 1.0 - self.slot.rate
+        return {tool: chance for tool, chance in chances.items() if chance > 0.0}
 
 
 @dataclass
@@ -126,7 +149,8 @@ def build_menu(
             board.admitted[row] = "used"
     board.admit(ranked_allowed, "ranked")
     best = frozenset([row for row in ranked_allowed if row in board.admitted][:ahead])
-    propensity = _explore(board, allowed, exploration, best) if exploration is not None else {}
+    slot = _open_slot(board, allowed, exploration, best) if exploration is not None else None
+    propensity = _explore(board, slot, exploration) if slot is not None and exploration is not None else {}
 
     rank = {row: place for place, row in reversed(list(enumerate(ranked)))}
     entries = tuple(
@@ -141,32 +165,35 @@ def build_menu(
         )
         for position, row in enumerate(sorted(board.admitted))
     )
-    return Menu(entries, board.spent, {tool_ids[row]: limit for row, limit in board.left_out.items()})
+    return Menu(entries, board.spent, {tool_ids[row]: limit for row, limit in board.left_out.items()}, slot)
 
 
-def _explore(
+def _open_slot(
     board: _Board, allowed: NDArray[np.bool_], exploration: Exploration, best: frozenset[int]
-) -> dict[int, float]:
-    """Let the draw fill one slot of `board`; the propensities, by row, of the tools it concerns."""
+) -> Slot | None:
+    """The place of `board` that exploration may fill, None where there is none or nobody to try in it."""
     open_to_try = exploration.eligible & allowed
     open_to_try[list(board.admitted)] = False
     if exploration.rate == 0.0 or not open_to_try.any():
-        return {}
+        return None
     last = next((row for row, reason in reversed(board.admitted.items()) if reason == "ranked"), None)
     displaced: int | None = None
     tried = np.flatnonzero(open_to_try & (board.tokens <= board.left)) if not board.full else np.empty(0, np.intp)
     if not len(tried) and last is not None and last not in best:
         displaced = last
         tried = np.flatnonzero(open_to_try & (board.tokens <= board.left + int(board.tokens[displaced])))
-    if not len(tried):
-        return {}
-    choice = draw(exploration.request_id, exploration.rate, len(tried))
+    return Slot(exploration.rate, tried, displaced) if len(tried) else None
+
+
+def _explore(board: _Board, slot: Slot, exploration: Exploration) -> dict[int, float]:
+    """Let the draw fill the slot; the propensities, by row, of the tools it concerns."""
+    choice = draw(exploration.request_id, slot.rate, len(slot.tried))
     if choice is None:
-        return {} if displaced is None else {displaced: 1.0 - exploration.rate}
-    if displaced is not None:
-        board.remove(displaced)
-        board.left_out[displaced] = "explored"
-    explored = int(tried[choice])
+        return {} if slot.displaced is None else {slot.displaced: 1.0 - slot.rate}
+    if slot.displaced is not None:
+        board.remove(slot.displaced)
+        board.left_out[slot.displaced] = "explored"
+    explored = int(slot.tried[choice])
     board.left_out.pop(explored, None)
     board.admit([explored], "explored")
-    return {explored: exploration.rate / len(tried)}
+    return {explored: slot.rate / len(slot.tried)}

@@ -60,10 +60,34 @@ def show_evaluation(report: Mapping[str, Any]) -> None:
         }
         if figures:
             say(f"{part}: " + ", ".join(f"{name} {_figure(value)}" for name, value in figures.items()))
+    if "counterfactual" in report:
+        _show_counterfactual(report["counterfactual"])
     latency: Mapping[str, Mapping[str, float]] = report.get("latency_ms") or {}
     if latency:
         times = [(stage, f"{row['p50']:.2f}", f"{row['p95']:.2f}") for stage, row in latency.items()]
         show_table("Latency, ms", ("stage", "p50", "p95"), times, right=("p50", "p95"))
+
+
+def _show_counterfactual(found: Mapping[str, Any]) -> None:
+    """The estimates with their intervals, then whether to believe them and why not."""
+    estimates: Mapping[str, Mapping[str, Any]] = found["estimates"]
+    if estimates:
+        rows = [
+            (name.replace("_", " "), *(_estimate(row, key) for key in ("value", "gain")))
+            for name, row in [("logged", found["logged"]), *estimates.items()]
+        ]
+        columns = ("success", "gain on the log")
+        show_table("Success, had it served these decisions [95% interval]", ("estimate", *columns), rows, right=columns)
+    for reason in found["because"]:
+        say(f"do not believe the estimates: {reason}" if estimates else f"not estimated: {reason}")
+
+
+def _estimate(row: Mapping[str, Any], key: str) -> str:
+    value, interval = row.get(key), row.get("interval" if key == "value" else "gain_interval")
+    if value is None:
+        return "-"
+    sign = "+" if key == "gain" else ""
+    return f"{value:{sign}.3f}" + (f" [{interval[0]:{sign}.3f}, {interval[1]:{sign}.3f}]" if interval else "")
 
 
 def _with_interval(row: Mapping[str, Any]) -> str:

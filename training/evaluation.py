@@ -61,7 +61,7 @@ def evaluate(
     Raises InputError when no query has a gold tool in the catalog.
     """
     _check(queries, catalog)
-    open_catalog = _unrestricted(catalog)
+    open_catalog = unrestricted(catalog)
     settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
     found = load_bundle(bundle) if bundle is not None else None
     selector = Selector(found, open_catalog, DEFAULT_POLICY, settings)
@@ -105,7 +105,7 @@ def _check(queries: Sequence[Query], catalog: Catalog) -> None:
         )
 
 
-def _unrestricted(catalog: Catalog) -> Catalog:
+def unrestricted(catalog: Catalog) -> Catalog:
     """The same tools without their rules: what permissions withhold is not a matter of ranking quality."""
     rules: dict[str, Any] = {"requires": Requires(), "tenants": (), "envs": (), "regions": (), "flags": ()}
     return Catalog(card.model_copy(update=rules) for card in catalog)

@@ -44,3 +44,26 @@ def test_an_empty_group_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
     show_evaluation({"rungs": {"bm25": {"all": group(1, 0.5), "warm": group(1, 0.5)}, "rrf": {"all": {"n": 0}}}})
     row = next(line for line in capsys.readouterr().out.splitlines() if "rrf" in line)
     assert row.count("-") >= 2
+
+
+def test_counterfactual_estimates_come_with_their_doubts(capsys: pytest.CaptureFixture[str]) -> None:
+    estimate = {"value": 0.75, "interval": [0.7, 0.8], "gain": 0.25, "gain_interval": [0.2, 0.3]}
+    nothing = {"value": None, "interval": None, "gain": None, "gain_interval": None}
+    section = {
+        "logged": {"value": 0.5, "interval": [0.4, 0.6]},
+        "estimates": {"clipped": estimate, "self_normalised": nothing},
+        "because": ["there are only 7 decisions"],
+    }
+    show_evaluation({"rungs": {}, "counterfactual": section})
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if "clipped" in line)
+    assert "0.750 [0.700, 0.800]" in row
+    assert "+0.250 [+0.200, +0.300]" in row
+    assert "0.500 [0.400, 0.600]" in next(line for line in out.splitlines() if "logged" in line)
+    assert "do not believe the estimates: there are only 7 decisions" in out
+
+
+def test_what_was_not_estimated_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    section = {"estimates": {}, "because": ["no decision can be replayed: no menu was logged (3)"]}
+    show_evaluation({"rungs": {}, "counterfactual": section})
+    assert "not estimated: no decision can be replayed: no menu was logged (3)" in capsys.readouterr().out

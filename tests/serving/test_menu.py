@@ -147,3 +147,18 @@ def test_a_tool_already_on_the_menu_is_not_explored() -> None:
 def test_limits_that_cannot_be_are_refused(limits: dict[str, int]) -> None:
     with pytest.raises(InputError):
         MenuLimits(**limits)
+
+
+def test_the_chances_name_every_tool_that_a_request_could_show() -> None:
+    requests = [f"r{i}" for i in range(2000)]
+    results = [menu([5, 6], max_tools=2, explore=trying([1, 2], 0.4, request)) for request in requests]
+    names = [f"t{row}" for row in range(20)]
+    assert {result.entries for result in results} != {results[0].entries}
+    for result in results:
+        assert result.chances(names) == pytest.approx({"t5": 1.0, "t6": 0.6, "t1": 0.2, "t2": 0.2})
+    seen = {tool: sum(tool in ids(result) for result in results) / len(results) for tool in ("t5", "t6", "t1", "t2")}
+    assert seen == pytest.approx({"t5": 1.0, "t6": 0.6, "t1": 0.2, "t2": 0.2}, abs=0.04)
+
+
+def test_without_exploration_what_is_shown_is_shown_for_certain() -> None:
+    assert menu([5, 6]).chances([f"t{row}" for row in range(20)]) == {"t5": 1.0, "t6": 1.0}

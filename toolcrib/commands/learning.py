@@ -65,7 +65,8 @@ def evaluate_command(
 ) -> None:
     """Measure a bundle beside its baselines.
 
-    With the very selector that serves it, on held-out queries or traces.
+    With the very selector that serves it, on held-out queries or traces. Traces with menus also tell how often it would
+    have succeeded, had it served them.
     """
     if (traces is None) == (queries is None):
         raise InputError("give either --traces or --queries", source="the command line")
@@ -73,6 +74,10 @@ def evaluate_command(
 
     tools, folder = load_catalog(catalog), read_bundle(bundle)
     report = evaluate(folder, tools, _questions(traces, queries, tools))
+    if traces is not None:
+        from training.replayed import evaluate_replayed
+
+        report["counterfactual"] = evaluate_replayed(folder, tools, read_traces(traces))
     if plots is not None:
         from training.plots import save_figures
 
