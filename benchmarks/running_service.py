@@ -33,7 +33,8 @@ class NotRunningError(Exception):
 class RunningService:
     """One service on one folder: `service.yaml`, the SQLite file, the spool and the log are in it.
 
-    `settings` is the YAML file's content. It may be killed and started again, at the same port.
+    `settings` is the YAML file's content, `environment` is added to this process's own. The service may be killed and
+    started again, at the same port.
     """
 
     folder: Path
@@ -41,7 +42,7 @@ class RunningService:
     catalog: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     port: int = 0
-    threads: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,7 +63,7 @@ class RunningService:
         command = [sys.executable, "-m", "toolcrib", "serve", "--dev", "--port", str(self.port)]
         command += ["--bundle", self.bundle, "--catalog", str(self.catalog), "--config", str(config)]
         with (self.folder / "log").open("ab") as log:
-            environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", **self.environment}
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         ends = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < ends:
@@ -122,11 +123,15 @@ class RunningService:
 
 @contextmanager
 def running(
-    folder: Path, bundle: str | Path, catalog: Path, settings: Mapping[str, Any] | None = None
+    folder: Path,
+    bundle: str | Path,
+    catalog: Path,
+    settings: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[RunningService]:
     """A started service in `folder`, which is made; ended afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    service = RunningService(folder, str(bundle), catalog, settings or {})
+    service = RunningService(folder, str(bundle), catalog, settings or {}, environment=environment or {})
     try:
         service.start()
         yield service
