@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp.client import Client
+from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 
@@ -75,9 +76,9 @@ async def run_agent(door: StdioServerParameters) -> str:
             print(f"> {wanted.tool} {wanted.arguments}\n{results[-1]}\n")
 
 
-async def ask_user(_: Any, asked: types.ElicitRequestParams) -> types.ElicitResult:
+async def ask_user(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
     """A call that writes is put before the user; here they say yes."""
-    print(f"? {asked.message}\n  yes\n")
+    print(f"? {params.message}\n  yes\n")
     return types.ElicitResult(action="accept", content={"approve": True})
 
 

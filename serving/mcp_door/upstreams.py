@@ -64,6 +64,7 @@ class Upstreams:
             for name, settings in found.upstreams.items()
         )
         self._said: dict[str, Standing] = {}
+        self._hide = credentials.hidden
 
     async def run(self) -> None:
         """Keep every server connected until cancelled."""
@@ -128,12 +129,18 @@ class Upstreams:
             if before.changed.get(tool_id) != fields:
                 _LOG.warning(
                     "'%s' has changed %s: withheld until that is approved in the catalog",
-                    escaped(tool_id),
+                    self._named(tool_id),
                     in_words(fields),
                 )
         for tool_id in sorted(found.gone - before.gone):
-            _LOG.warning("'%s' is not offered any more by server '%s': withheld", escaped(tool_id), server)
+            _LOG.warning("'%s' is not offered any more by server '%s': withheld", self._named(tool_id), server)
         fresh = sorted(found.fresh - before.fresh)
         if fresh:
-            named = ", ".join(f"'{escaped(tool_id)}'" for tool_id in fresh[:5]) + (", ..." if len(fresh) > 5 else "")
+            named = ", ".join(f"'{self._named(tool_id)}'" for tool_id in fresh[:5]) + (
+                ", ..." if len(fresh) > 5 else ""
+            )
             _LOG.info("server '%s' offers %d tools that wait for approval: %s", server, len(fresh), named)
+
+    def _named(self, tool_id: str) -> str:
+        """A name that a server has made up, fit for a log."""
+        return escaped(self._hide(tool_id))

@@ -121,6 +121,7 @@ async def test_what_a_server_gives_away_of_its_credentials_goes_no_further(
         assert HIDDEN in seen[-1]
         seen += [json.dumps(trace.model_dump(mode="json")) for trace in running.traces()]
         forge.tools["whoami"] = tool("whoami", f"Tell {SECRET}.", how="string")
+        forge.tools[SECRET] = tool(SECRET, "A tool that is named after a secret.")
         await running.mcp.upstreams.check()
         forge.down = True
         await running.mcp.upstreams.check()
