@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from data.wire_names import wire_name
 from serving.door import examples
 from serving.door.errors import INVALID_BODY, NOT_PERMITTED, DoorError
+from serving.door.grants import VISIBLE, is_name
 from serving.door.narrowing import CallerBody, narrow
 from serving.door.observed import note
 from serving.door.requests import Door, DoorOf, Who, body_of, documented, known_query
@@ -148,11 +149,17 @@ async def observation(
     door: DoorOf,
     identity: Who,
     handle: Annotated[Id, Path(examples=["Zr0pFgoJ5lyTTk7hQ7lNQ2Mx"])],
-    principal: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
+    principal: Annotated[
+        str | None, Query(min_length=1, max_length=256, json_schema_extra={"pattern": VISIBLE})
+    ] = None,
     start: Annotated[int, Query(ge=0, le=1_000_000_000, examples=[4000])] = 0,
     length: Annotated[int | None, Query(ge=1, le=100_000, examples=[2000])] = None,
 ) -> RangeAnswer:
     """A range of a kept result, in characters. `principal`: for whom it was kept, where that is not the credential."""
+    if principal is not None and not is_name(principal):
+        raise DoorError(
+            422, INVALID_BODY, "query.principal: no name of a principal", "query.principal", "as in `caller`"
+        )
     who = narrow(identity, CallerBody(principal=principal))
     part = await run_in_threadpool(door.service.observation, who, handle, start, length)
     return RangeAnswer(

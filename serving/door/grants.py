@@ -28,6 +28,10 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
+VISIBLE = r"^[^\x00-\x1f\x7f]*$"
+"""As near as a document's pattern comes to what `is_name` asks for."""
+
+
 def _name(value: object) -> object:
     if isinstance(value, str) and not is_name(value):
         raise ValueError("expected 1 to 256 printable characters")
@@ -40,7 +44,9 @@ def _one_or_more(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[
+    str, BeforeValidator(_name), Field(json_schema_extra={"minLength": 1, "maxLength": MAX_NAME, "pattern": VISIBLE})
+]
 NameOrNone = Annotated[str, BeforeValidator(lambda value: value if value == "" else _name(value))]
 NameList = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
 NameSet = Annotated[Names, Field(max_length=MAX_NAMES)]

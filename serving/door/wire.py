@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
 from data.traces import ErrorClass, Outcome
@@ -22,7 +22,15 @@ ToolId = Annotated[str, Field(min_length=1, max_length=512, pattern=_STORABLE)]
 Goal = Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra={"pattern": r"\S"})]
 """What is blank is refused by the decision, with the better words."""
 Text = Annotated[str, Field(max_length=20_000)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)
+"""JSON has one kind of number: 3.0 is as whole as 3."""
+Count = Annotated[int, Field(ge=0, le=1_000_000), WHOLE]
 MenuVerdict = Literal["allow", "confirm", "dry_run", "deny"]
 CallVerdict = Literal["allow", "confirm", "dry_run", "deny", "invalid"]
 Failing = Literal[
@@ -335,7 +343,7 @@ class ObservationBody(Body):
     tool_id: ToolId
     content: JsonValue
     media_type: Annotated[str, Field(max_length=128, pattern=_STORABLE)] = "text/plain"
-    cap_characters: int | None = Field(default=None, ge=64, le=100_000)
+    cap_characters: Annotated[int, Field(ge=64, le=100_000), WHOLE] | None = None
     caller: CallerBody | None = None
 
 
@@ -398,7 +406,7 @@ class RerankBody(Body):
 
     query: str = Field(min_length=1, max_length=20_000)
     documents: list[Text | DocumentBody] = Field(min_length=1, max_length=256)
-    top_n: int | None = Field(default=None, ge=1, le=256)
+    top_n: Annotated[int, Field(ge=1, le=256), WHOLE] | None = None
     return_documents: bool = False
     model: Annotated[str, Field(max_length=256)] = ""
 
