@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,11 +18,12 @@ from serving.door.identity import Authenticator
 from serving.door.settings import ServiceSettings, load_settings
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    """`toolcrib serve --dev` on the examples' catalog, in a thread."""
-    (tmp_path / "service.yaml").write_text("selector: {explore_rate: 0.0}\n", encoding="utf-8")
-    settings: ServiceSettings = load_settings(tmp_path / "service.yaml")
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """`toolcrib serve --dev` on the examples' catalog, in a thread, for all conversations."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "service.yaml").write_text("selector: {explore_rate: 0.0}\n", encoding="utf-8")
+    settings: ServiceSettings = load_settings(folder / "service.yaml")
     assembly = Assembly(
         settings,
         catalog=EXAMPLES / "service_desk.jsonl",
@@ -42,17 +42,29 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.fixture
-def talk(service: Service) -> Iterator[Callable[..., Talk]]:
+def service(running: Service) -> Service:
+    """The service, with the traces of this test alone."""
+    return Service(running.url, running.assembly, before=len(running.traces()))
+
+
+@pytest.fixture(scope="session")
+def client(running: Service) -> Iterator[httpx.Client]:
+    """Of the agent and of the person at once: `--dev` lets both in without a key."""
+    with httpx.Client(base_url=f"{running.url}/v1/", timeout=30) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talk(client: httpx.Client) -> Callable[..., Talk]:
     """Begins a conversation in which the person at hand agrees, or does not."""
-    with httpx.Client(base_url=f"{service.url}/v1/", timeout=30) as client:
 
-        def begin(form: str, agrees: bool = True, **functions: Any) -> Talk:
-            def approve(call: str) -> bool:
-                made.asked.append(call)
-                return agrees
+    def begin(form: str, agrees: bool = True, **functions: Any) -> Talk:
+        def approve(call: str) -> bool:
+            made.asked.append(call)
+            return agrees
 
-            desk = Desk()
-            made = Talk(Crib(client, client, {**desk.functions, **functions}, approve, form), desk)
-            return made
+        desk = Desk()
+        made = Talk(Crib(client, client, {**desk.functions, **functions}, approve, form), desk)
+        return made
 
-        yield begin
+    return begin

@@ -21,14 +21,15 @@ from service_desk import Desk  # noqa: E402
 
 @dataclass
 class Service:
-    """The running service: its address, and the traces that it has kept."""
+    """The running service: its address, and the traces that it has kept since there were `before`."""
 
     url: str
     assembly: Assembly
+    before: int = 0
 
     def traces(self) -> list[Trace]:
         assert self.assembly.writer.drain(10)
-        return list(Ledger(self.assembly.database).traces())
+        return list(Ledger(self.assembly.database).traces())[self.before :]
 
 
 @dataclass

@@ -19,6 +19,8 @@ import httpx
 Move = str | list[tuple[str, Any]]
 Json = dict[str, Any]
 
+_CLIENT = httpx.Client(timeout=30)
+
 
 class BadRequestError(Exception):
     """What the vendor answers with status 400."""
@@ -52,7 +54,7 @@ class Scripted:
     def post(self, body: Json) -> Json:
         """As the examples post: the answer, or an error that says what the vendor would."""
         headers = dict.fromkeys(self.headers, "test")
-        answer = httpx.post(self.url + self.path, json={"model": "scripted", **body}, headers=headers, timeout=30)
+        answer = _CLIENT.post(self.url + self.path, json={"model": "scripted", **body}, headers=headers)
         assert answer.status_code == 200, answer.text
         read: Json = answer.json()
         return read
@@ -75,7 +77,9 @@ def anthropic_model(*script: Move) -> Iterator[Scripted]:
 @contextmanager
 def _served(model: Scripted) -> Iterator[Scripted]:
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 (the library's name)
+        wbufsize = -1  # head and body in one packet: the second of two would wait for the first to be acknowledged
+
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             try:
                 status, answer = 200, model.answer(self.path, self.headers, body)
