@@ -25,7 +25,7 @@ from serving.mcp_door.own_tools import CALL_TOOL, OWN_TOOLS
 from serving.mcp_door.results import answer
 from serving.mcp_door.wording import bad_arguments, menu_text, tool_text
 from serving.pool import LateError, OverloadedError, Pool
-from serving.search_tool import search_subgoal
+from serving.search_tool import SEARCH_TOOLS_ID, search_subgoal
 from serving.service.asking import Ask
 from serving.service.errors import ServiceError
 from serving.service.service import Service
@@ -87,6 +87,8 @@ class ToolDoor:
     ) -> types.CallToolResult:
         if waited is None:
             place = self._menus.place(identity.caller, arguments["tool"], arguments.get("menu"))
+            if place.tool_id == SEARCH_TOOLS_ID:  # it is on every menu, and is this door's own
+                return await self._search(identity, arguments["arguments"])
             proposed = Proposed(place, arguments["arguments"], arguments.get("ticket"))
         else:
             proposed = Proposed(waited.place, arguments["arguments"], waited.ticket)

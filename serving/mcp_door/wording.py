@@ -15,6 +15,7 @@ from serving.gate.arguments import Problem
 from serving.gate.gate import NOT_AVAILABLE, UNKNOWN_SLICE, CheckResult
 from serving.mcp_door.menus import Place
 from serving.mcp_door.results import answer
+from serving.search_tool import SEARCH_TOOLS_ID
 from serving.slice import Slice
 
 _EFFECT = {Risk.READ_ONLY: "only reads", Risk.WRITE: "writes", Risk.DESTRUCTIVE: "can destroy"}
@@ -54,9 +55,10 @@ def refused(result: CheckResult, place: Place) -> types.CallToolResult:
     if result.errors:
         structured["errors"] = _as_json(result.errors)
         lines += [f"  {problem.path}: {problem.message}" + _in_brackets(problem.hint) for problem in result.errors]
-    if result.available:
-        structured["available"] = list(result.available)
-        lines.append(f"available: {', '.join(result.available)}")
+    available = [tool_id for tool_id in result.available if tool_id != SEARCH_TOOLS_ID]
+    if available:
+        structured["available"] = available
+        lines.append(f"available: {', '.join(available)}")
     if result.ticket is not None and result.expires is not None:
         until = result.expires.isoformat(timespec="seconds")
         structured |= {"tool": place.tool_id, "menu": place.slice_id, "ticket": result.ticket, "expires": until}

@@ -59,6 +59,15 @@ async def test_a_tool_that_was_never_found_is_not_called(tmp_path: Path) -> None
     assert desk.calls == []
 
 
+async def test_searching_by_way_of_a_call_is_searching(tmp_path: Path) -> None:
+    async with door_before(tmp_path, forge=issues()) as running, running.client() as client:
+        call = {"tool": "toolcrib.search_tools", "arguments": {"query": "list the issues of a repository"}}
+        assert "forge.list_issues" in text(await client.call_tool("call_tool", call))
+        missing = await client.call_tool("call_tool", {**call, "tool": "forge.no_such_tool"})
+        assert missing.structured_content is not None
+        assert missing.structured_content["available"] == ["forge.list_issues", "forge.close_issue"]
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_caller_sees_how_far_a_call_is(tmp_path: Path, mode: str) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
