@@ -45,7 +45,7 @@ async def _transport(server: Server, stack: AsyncExitStack) -> Transport:
         said = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (the stack closes it)
         parameters = StdioServerParameters(command=program, args=arguments, env=dict(server.environment))
         return stdio_client(parameters, errlog=said)
-    http = await stack.enter_async_context(
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=httpx2.Timeout(server.timeout_s))
-    )
+    # every request has a bound of its own; a stream of changes may be silent for as long as nothing changes
+    patience = httpx2.Timeout(server.timeout_s, read=None)
+    http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(server.headers), timeout=patience))
     return streamable_http_client(server.url, http_client=http)

@@ -12,10 +12,9 @@ from serving.disclosure import render
 from serving.search_tool import SEARCH_TOOLS
 
 _TOOL = {"type": "string", "minLength": 1, "maxLength": 512, "description": "the tool's id, as search_tools gave it"}
+_TOKEN = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_-]+$"}
 _MENU = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 256,
+    **_TOKEN,
     "description": "the menu that showed the tool; leave it out for the latest one",
 }
 
@@ -54,9 +53,7 @@ CALL_TOOL = _own(
         "arguments": {"type": "object", "description": "the tool's arguments, by its own schema"},
         "menu": _MENU,
         "ticket": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 256,
+            **_TOKEN,
             "description": "what an earlier answer gave for exactly this call, once a person has approved it",
         },
     },
@@ -68,7 +65,7 @@ READ_RESULT = _own(
     "Returns a part of a result that was too long to be given whole, by the handle in its last line.",
     Risk.READ_ONLY,
     {
-        "handle": {"type": "string", "minLength": 1, "maxLength": 256, "description": "the handle"},
+        "handle": {**_TOKEN, "description": "the handle"},
         "start": {"type": "integer", "minimum": 0, "maximum": 10**9, "description": "the first character, from 0"},
         "length": {"type": "integer", "minimum": 1, "maximum": 100_000, "description": "how many characters"},
     },

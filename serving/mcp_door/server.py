@@ -117,11 +117,16 @@ class DoorServer:
             return await self._door.answer(identity, params.name, params.arguments or {}, client, _waited(params))
         except UnknownToolError:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'") from None
+        except MCPError:
+            raise
         except _Waiting as waiting:
             asked = types.ElicitRequest(
                 params=types.ElicitRequestFormParams(message=waiting.question, requested_schema=_FORM)
             )
             return types.InputRequiredResult(input_requests={_QUESTION: asked}, request_state=_state(waiting.proposed))
+        except Exception:  # the protocol's library would send its text to the caller
+            _LOG.exception("a call failed inside the door")
+            raise MCPError(types.INTERNAL_ERROR, "the door failed to answer; try again") from None
 
     async def _listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams

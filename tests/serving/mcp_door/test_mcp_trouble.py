@@ -158,3 +158,37 @@ async def test_a_definition_that_is_none_is_left_out_and_the_others_stand(tmp_pa
         await running.mcp.upstreams.check()
         assert running.mcp.upstreams.standings()["forge"].fresh == frozenset()
         assert "forge.list_issues" in await search(client)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_failure_of_the_door_itself_tells_the_caller_nothing(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("postgresql://user:hunter2@db")
+
+    async with door_before(tmp_path, forge=desk()) as running, running.client(mode) as client:
+        monkeypatch.setattr(running.assembly.door.service, "check", broken)
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("call_tool", LIST)
+    assert caught.value.error.message == "the door failed to answer; try again"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"tool": "forge.list_issues"},
+        {"tool": "", "arguments": {}},
+        {"tool": "forge.list_issues", "arguments": "none"},
+        {"tool": "forge.list_issues", "arguments": {}, "menu": "a\x00b"},
+        {"tool": "forge.list_issues", "arguments": {}, "ticket": "x" * 300},
+        {"tool": "forge.list_issues", "arguments": {}, "as": "root"},
+    ],
+)
+async def test_arguments_of_the_doors_own_tools_are_checked(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    forge = desk()
+    async with door_before(tmp_path, forge=forge) as running, running.client() as client:
+        called = await client.call_tool("call_tool", arguments)
+    assert called.is_error
+    assert text(called).startswith("the arguments cannot be used:")
+    assert forge.calls == []
