@@ -25,8 +25,11 @@ FEW_DECISIONS = 50
 EFFECTIVE_SHARE = 0.1
 HEAVY_SHARE = 0.1
 CLIPPED_SHARE = 0.05
-UNMATCHED_SHARE = 0.2
-NOVEL_SHARE = 0.2
+UNMATCHED_SHARE = 0.5
+UNCOVERED_SHARE = 0.2
+
+UNSHOWN, NOTHING = -1, -2
+"""In the place of an item: the tool was not shown then; there is no such tool."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,9 +41,9 @@ class LoggedDecisions:
 
     By decision: `group` (n,) int, decisions of one trace share it; `called` (n,) int, the item that was called;
     `reward` (n,) 0 or 1, whether the call succeeded; `direct` (n,) the predicted success under the new selector,
-    `novel` (n,) bool, whether its first tool was not shown then. By item: `decision` (m,) int, its decision; `logged`
-    (m,) in (0, 1] and `target` (m,) in [0, 1], the chances that the logging and the new selector show it; `predicted`
-    (m,) P(called and succeeds | shown).
+    `first` (n,) int, the item of its first tool, or UNSHOWN, or NOTHING where it shows none by rank.
+    By item: `decision` (m,) int, its decision; `logged` (m,) in (0, 1] and `target` (m,) in [0, 1], the chances that
+    the logging and the new selector show it; `predicted` (m,) P(called and succeeds | shown).
 
     Raises InputError for no decision, a chance outside its bounds, NaN, and arrays that do not belong together.
     """
@@ -49,7 +52,7 @@ class LoggedDecisions:
     called: Ints
     reward: Floats
     direct: Floats
-    novel: NDArray[np.bool_]
+    first: Ints
     decision: Ints
     logged: Floats
     target: Floats
@@ -59,7 +62,7 @@ class LoggedDecisions:
         n, m = len(self.reward), len(self.decision)
         if n == 0:
             raise InputError("there is no decision to estimate from", field="decisions")
-        by_decision, by_item = (self.group, self.called, self.direct, self.novel), (self.logged, self.target)
+        by_decision, by_item = (self.group, self.called, self.direct, self.first), (self.logged, self.target)
         if any(len(a) != n for a in by_decision) or any(len(a) != m for a in (*by_item, self.predicted)):
             raise InputError("the arrays of decisions and of items do not belong together", field="decisions")
         if not ((self.logged > 0) & (self.logged <= 1)).all():
@@ -169,22 +172,27 @@ def gain(terms: Terms, log: LoggedDecisions) -> Terms:
 def overlap(log: LoggedDecisions, clip: float = CLIP) -> dict[str, float]:
     """What an estimate rests on: counts, and shares in [0, 1].
 
-    `effective`: decisions that would carry as much with equal weights (Kish). `heaviest`: the share of all weight on
-    one decision. `unmatched`: decisions whose called tool the new selector does not show. `novel`: decisions whose
-    first tool was not shown then. `randomised`: decisions that showed some tool by chance.
+    `effective`: decisions that would carry as much with equal weights (Kish). `heaviest`: the share of all weighted
+    successes that one decision brings. `unmatched`: decisions whose called tool the new selector does not show.
+    `novel`: decisions whose first tool was not shown then. `covered`: how far the decisions that did show it make up
+    for those, by weight: 1 in expectation where the log could have shown every first tool, whatever its chance, and
+    less by the share of those that it never could.
     """
-    weights = log.called_weight
+    weights, earned = log.called_weight, log.called_weight * log.reward
     total = float(weights.sum())
     chance = np.bincount(log.decision, log.logged < 1.0, minlength=len(weights)) > 0
+    there = log.first >= 0
+    made_up = np.where(there, log.weight[np.where(there, log.first, 0)], (log.first == NOTHING).astype(np.float64))
     return {
         "decisions": len(weights),
         "traces": len(np.unique(log.group)),
         "effective": total**2 / float((weights**2).sum()) if total > 0.0 else 0.0,
         "largest_weight": float(weights.max()),
-        "heaviest": float(weights.max()) / total if total > 0.0 else 1.0,
+        "heaviest": float(earned.max() / earned.sum()) if earned.any() else 1.0,
         "clipped": float((weights > clip).mean()),
         "unmatched": float((weights == 0.0).mean()),
-        "novel": float(log.novel.mean()),
+        "novel": float((log.first == UNSHOWN).mean()),
+        "covered": float(made_up.mean()),
         "randomised": float(chance.mean()),
     }
 
@@ -198,16 +206,16 @@ def doubts(found: dict[str, float], reward: Floats) -> list[str]:
             found["effective"] < max(FEW_DECISIONS / 2, EFFECTIVE_SHARE * n) and n >= FEW_DECISIONS,
             f"the weights leave {found['effective']:.0f} effective decisions of {n}",
         ),
-        (found["heaviest"] > HEAVY_SHARE, f"one decision carries {found['heaviest']:.0%} of all weight"),
+        (found["heaviest"] > HEAVY_SHARE, f"one decision brings {found['heaviest']:.0%} of the weighted successes"),
         (found["clipped"] > CLIPPED_SHARE, f"{found['clipped']:.0%} of the weights are over {CLIP:g}"),
         (
             found["unmatched"] > UNMATCHED_SHARE,
             f"in {found['unmatched']:.0%} of the decisions the new model does not show the tool that was called",
         ),
         (
-            found["novel"] > NOVEL_SHARE,
-            f"in {found['novel']:.0%} of the decisions the new model's first tool was not shown then, "
-            "so nothing says how it would have done",
+            abs(found["covered"] - 1.0) > UNCOVERED_SHARE,
+            f"in {found['novel']:.0%} of the decisions the new model's first tool was not shown then, and the others, "
+            f"weighted, stand for {found['covered']:.0%} of what they should",
         ),
         (
             found["randomised"] == 0.0,

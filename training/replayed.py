@@ -19,7 +19,7 @@ from data.traces import Trace
 from serving.judged import Judged
 from serving.selector import Selector
 from serving.settings import SelectorSettings
-from training.counterfactual import LoggedDecisions, counterfactual_report
+from training.counterfactual import NOTHING, UNSHOWN, LoggedDecisions, counterfactual_report
 from training.evaluation import unrestricted
 
 FOLDS = 5
@@ -121,7 +121,7 @@ def _replay(cases: Sequence[_Case], selector: Selector) -> LoggedDecisions:
     then, now = _Rows(), _Rows()
     logged: list[float] = []
     called: list[int] = []
-    novel: list[bool] = []
+    first: list[int] = []
     names: dict[str, int] = {}
     limits, ids = selector.limits(), selector.catalog.ids
     for number, case in enumerate(cases):
@@ -129,6 +129,7 @@ def _replay(cases: Sequence[_Case], selector: Selector) -> LoggedDecisions:
         judged = selector.judge(Subgoal(goal=call.goal, mutation=call.mutation), Caller(tenant=call.tenant))
         menu = selector.menu([judged], limits, f"replay-{number}", judged.run)
         chances, rank = menu.chances(ids), {ids[row]: place for place, row in enumerate(judged.rows.tolist())}
+        start = len(logged)
         for tool, propensity in case.shown.items():
             if tool == call.tool_id:
                 called.append(len(logged))
@@ -141,8 +142,9 @@ def _replay(cases: Sequence[_Case], selector: Selector) -> LoggedDecisions:
             else:
                 beyond += chance
         now.add(number, beyond, _features(judged, None))
-        first = selector.ranking(judged)[:1] if judged.stands else ()
-        novel.append(any(tool not in case.shown for tool in first))
+        best = selector.ranking(judged)[:1] if judged.stands else ()
+        places = {tool: place for place, tool in enumerate(case.shown, start)}
+        first.append(places.get(best[0], UNSHOWN) if best else NOTHING)
         names.setdefault(call.trace_id, len(names))
 
     group = np.array([names[case.call.trace_id] for case in cases], np.int64)
@@ -156,7 +158,7 @@ def _replay(cases: Sequence[_Case], selector: Selector) -> LoggedDecisions:
         called=at,
         reward=reward,
         direct=np.bincount(now.of, np.array(now.chance) * predicted_now, minlength=len(cases)).astype(np.float64),
-        novel=np.array(novel, np.bool_),
+        first=np.array(first, np.int64),
         decision=np.array(then.of, np.int64),
         logged=np.array(logged),
         target=np.array(then.chance),

@@ -11,6 +11,8 @@ import pytest
 from data.errors import InputError
 from training.counterfactual import (
     ESTIMATORS,
+    NOTHING,
+    UNSHOWN,
     LoggedDecisions,
     Terms,
     asymptotic_interval,
@@ -34,7 +36,7 @@ def two_tools(n: int, seed: int = 0, prediction: tuple[float, float] = (0.5, 0.5
         called=np.arange(n),
         reward=(random.random(n) < np.where(good, 0.9, 0.3)).astype(float),
         direct=np.full(n, 0.8 * prediction[0] + 0.2 * prediction[1]),
-        novel=np.zeros(n, np.bool_),
+        first=np.arange(n),
         decision=np.arange(n),
         logged=np.where(good, 0.2, 0.8),
         target=np.where(good, 0.8, 0.2),
@@ -101,7 +103,8 @@ def test_overlap_counts_what_an_estimate_rests_on() -> None:
         two_tools(4),
         logged=np.array([0.01, 0.5, 1.0, 1.0]),
         target=np.array([1.0, 1.0, 0.0, 1.0]),
-        novel=np.array([False, False, True, True]),
+        first=np.array([0, NOTHING, UNSHOWN, UNSHOWN]),
+        reward=np.array([0.0, 1.0, 1.0, 1.0]),
         group=np.array([0, 0, 1, 2]),
     )
     assert overlap(log) == {
@@ -109,10 +112,11 @@ def test_overlap_counts_what_an_estimate_rests_on() -> None:
         "traces": 3,
         "effective": pytest.approx(103**2 / (100**2 + 2**2 + 1)),
         "largest_weight": 100.0,
-        "heaviest": pytest.approx(100 / 103),
+        "heaviest": pytest.approx(2 / 3),
         "clipped": 0.25,
         "unmatched": 0.25,
         "novel": 0.5,
+        "covered": pytest.approx((100 + 1) / 4),
         "randomised": 0.5,
     }
 
@@ -120,20 +124,47 @@ def test_overlap_counts_what_an_estimate_rests_on() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"logged": np.r_[0.001, np.full(199, 0.9)], "target": np.full(200, 0.9)}, "one decision carries"),
-        ({"target": np.r_[np.zeros(100), np.full(100, 0.5)]}, "in 50% of the decisions the new model does not show"),
-        ({"novel": np.arange(200) < 80}, "in 40% of the decisions the new model's first tool was not shown"),
+        (
+            {
+                "logged": np.r_[0.001, np.full(199, 0.9)],
+                "target": np.full(200, 0.9),
+                "reward": np.r_[1.0, np.ones(150), np.zeros(49)],
+            },
+            "one decision brings",
+        ),
+        ({"target": np.r_[np.zeros(120), np.full(80, 0.9)]}, "in 60% of the decisions the new model does not show"),
+        (
+            {"first": np.r_[np.full(80, UNSHOWN), np.arange(80, 200)], "target": np.full(200, 0.3)},
+            "in 40% of the decisions the new model's first tool was not shown then, and the others, weighted",
+        ),
         ({"logged": np.ones(200)}, "every logged propensity is 1"),
         ({"reward": np.ones(200)}, "every logged call succeeded"),
-        ({"logged": np.r_[np.full(20, 0.02), np.full(180, 0.9)]}, "10% of the weights are over 20"),
+        (
+            {"logged": np.r_[np.full(20, 0.02), np.full(180, 0.9)], "target": np.full(200, 0.9)},
+            "10% of the weights are over 20",
+        ),
     ],
 )
 def test_a_doubt_is_said_in_plain_words(changes: dict[str, Any], said: str) -> None:
-    sound = replace(two_tools(200), target=np.full(200, 0.5))
+    sound = replace(two_tools(200), target=two_tools(200).logged)
     assert doubts(overlap(sound), sound.reward) == []
     report = counterfactual_report(replace(sound, **changes))
     assert not report["believe"]
     assert any(said in reason for reason in report["because"]), report["because"]
+
+
+def test_what_was_shown_seldom_is_covered_by_the_few_times_that_it_was() -> None:
+    random = np.random.default_rng(0)
+    shown = random.random(4000) < 0.25
+    log = replace(
+        two_tools(4000),
+        first=np.where(shown, np.arange(4000), UNSHOWN),
+        logged=np.full(4000, 0.25),
+        target=np.ones(4000),
+    )
+    found = overlap(log)
+    assert found["novel"] == pytest.approx(0.75, abs=0.03)
+    assert found["covered"] == pytest.approx(1.0, abs=0.1)
 
 
 def test_few_decisions_are_a_doubt_and_one_has_no_interval() -> None:

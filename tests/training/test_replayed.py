@@ -14,6 +14,7 @@ from data.errors import InputError
 from data.traces import Shown, Trace
 from serving.selector import Selector
 from serving.settings import SelectorSettings
+from training.counterfactual import UNSHOWN
 from training.evaluation import unrestricted
 from training.replayed import evaluate_replayed, replay
 
@@ -40,7 +41,8 @@ def test_the_called_tool_carries_the_logged_and_the_new_chance(selector: Selecto
     menu = {entry.tool_id for entry in selector.select("send the email for anna", request_id="r").menu}
     assert log.target.tolist() == [float(tool in menu) for tool in MENU] * 2
     assert log.group.tolist() == [0, 1]
-    assert log.novel.tolist() == [False, False]
+    best = MENU.index("mail.send_message")
+    assert log.first.tolist() == [best, len(MENU) + best]
 
 
 def test_the_new_selectors_own_exploration_is_part_of_its_chances(trained: Trained) -> None:
@@ -62,10 +64,10 @@ def test_one_success_among_the_calls_of_a_decision_is_its_success(selector: Sele
     assert log.called.tolist() == [MENU.index("mail.send_message")]
 
 
-def test_a_tool_that_was_not_shown_then_makes_a_decision_novel(selector: Selector) -> None:
+def test_a_first_tool_that_was_not_shown_then_is_marked(selector: Selector) -> None:
     menu = (Shown(tool_id="files.read_file", position=0),)
     log, _ = replay([decided(0, "files.read_file", menu=menu)], selector)
-    assert log.novel.tolist() == [True]
+    assert log.first.tolist() == [UNSHOWN]
 
 
 @pytest.mark.parametrize(
