@@ -54,7 +54,7 @@ def client(running: Service) -> Iterator[httpx.Client]:
         yield opened
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def talk(client: httpx.Client) -> Callable[..., Talk]:
     """Begins a conversation in which the person at hand agrees, or does not."""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from anthropic.types import ToolParam, ToolReferenceBlockParam
 from anthropic_messages import converse
 from conversations import Service, Talk, tools_begin
@@ -64,33 +65,38 @@ def test_a_conversation_searches_finds_refunds_and_writes(service: Service, talk
     assert not any(block["is_error"] for block in told(model))
 
 
-def test_the_loaded_tools_are_the_same_bytes_in_every_request(talk: Callable[..., Talk]) -> None:
-    model = whole_conversation(talk("anthropic"))
-    loaded = [[tool for tool in request["tools"] if not tool.get("defer_loading")] for request in model.requests]
+@pytest.fixture(scope="module")
+def spoken(talk: Callable[..., Talk]) -> Scripted:
+    """The model after the whole conversation."""
+    return whole_conversation(talk("anthropic"))
+
+
+def test_the_loaded_tools_are_the_same_bytes_in_every_request(spoken: Scripted) -> None:
+    loaded = [[tool for tool in request["tools"] if not tool.get("defer_loading")] for request in spoken.requests]
     assert [tool["name"] for tool in loaded[0]] == ["toolcrib__search_tools"]
     assert loaded[0][-1]["cache_control"] == {"type": "ephemeral"}
     assert all(tools == loaded[0] for tools in loaded)
-    for place in range(len(model.raw) - 1):
-        assert tools_begin(model.raw[place], model.raw[place + 1], model.requests[place]["tools"]), place
+    for place in range(len(spoken.raw) - 1):
+        assert tools_begin(spoken.raw[place], spoken.raw[place + 1], spoken.requests[place]["tools"]), place
 
 
-def test_a_search_answers_with_references_to_deferred_tools(talk: Callable[..., Talk]) -> None:
-    model = whole_conversation(talk("anthropic"))
-    assert deferred(model.requests[0]) == []
-    (found,) = model.requests[1]["messages"][-1]["content"]
+def test_a_search_answers_with_references_to_deferred_tools(spoken: Scripted) -> None:
+    assert deferred(spoken.requests[0]) == []
+    (found,) = spoken.requests[1]["messages"][-1]["content"]
     assert found["type"] == "tool_result"
     assert {block["type"] for block in found["content"]} == {"tool_reference"}
-    assert [block["tool_name"] for block in found["content"]] == deferred(model.requests[1])
-    assert "orders__find" in deferred(model.requests[1])
-    for before, after in zip(model.requests, model.requests[1:], strict=False):
+    assert [block["tool_name"] for block in found["content"]] == deferred(spoken.requests[1])
+    assert "orders__find" in deferred(spoken.requests[1])
+    for before, after in zip(spoken.requests, spoken.requests[1:], strict=False):
         assert deferred(after)[: len(deferred(before))] == deferred(before), "what was found stays, in its place"
 
 
-def test_what_is_sent_fits_the_vendors_own_types(talk: Callable[..., Talk]) -> None:
-    model = whole_conversation(talk("anthropic"))
-    for request in model.requests:
+def test_what_is_sent_fits_the_vendors_own_types(spoken: Scripted) -> None:
+    for request in spoken.requests:
         TypeAdapter(list[ToolParam]).validate_python(request["tools"], strict=True)
-    references = [block for result in told(model) if isinstance(result["content"], list) for block in result["content"]]
+    references = [
+        block for result in told(spoken) if isinstance(result["content"], list) for block in result["content"]
+    ]
     assert references
     TypeAdapter(list[ToolReferenceBlockParam]).validate_python(references, strict=True)
 

@@ -66,9 +66,8 @@ def test_what_a_provider_caches_is_the_same_bytes_from_request_to_request(
     begun = talk("openai")
     with openai_model([FIND], "Two.", [REFUND], "Done.", [SEARCH], [SEND], "Sent.") as model:
         list(converse(GOALS, begun.crib, model.post))
-    for within in ((0, 1), (2, 3), (4, 5), (5, 6)):
-        before, after = within
-        assert tools_begin(model.raw[before], model.raw[after], model.requests[before]["tools"]), within
+    for place in (0, 2, 4, 5):  # each followed by a request of the same turn
+        assert tools_begin(model.raw[place], model.raw[place + 1], model.requests[place]["tools"]), place
     # from one turn of the user's to the next: the search tool first, then what was used, in the order of its first use
     assert names(model.requests[2])[:2] == ["toolcrib__search_tools", "orders__find"]
     assert names(model.requests[4])[:3] == ["toolcrib__search_tools", "orders__find", "orders__refund"]
@@ -80,12 +79,13 @@ def test_what_a_provider_caches_is_the_same_bytes_from_request_to_request(
 
 def test_what_is_sent_fits_the_vendors_own_types(converse: Converse, talk: Callable[..., Talk]) -> None:
     begun = talk("openai")
-    with openai_model([SEARCH], "Ready.") as model:
-        list(converse(["tell Ada"], begun.crib, model.post))
-    for request in model.requests:
-        TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(request["tools"], strict=True)
-    sent = next(tool["function"] for tool in model.requests[1]["tools"] if tool["function"]["name"] == "mail__send")
-    assert sent["parameters"]["properties"]["to"]["description"] == "the customer's name", "the whole schema is sent"
+    with openai_model("Ready.") as model:
+        list(converse(["find the orders of Ada"], begun.crib, model.post))
+    (request,) = model.requests
+    TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(request["tools"], strict=True)
+    sent = {tool["function"]["name"]: tool["function"] for tool in request["tools"]}
+    customer = sent["orders__find"]["parameters"]["properties"]["customer"]
+    assert customer["description"] == "the customer's name", "the whole schema is sent"
 
 
 def test_wrong_arguments_come_back_with_their_paths_and_the_repaired_call_goes(
@@ -117,43 +117,37 @@ def test_a_call_that_a_person_refuses_is_not_made(
     assert [(trace.outcome, trace.error_class) for trace in service.traces()] == [("failure", "auth")]
 
 
-def test_a_dry_run_that_fails_reaches_the_model_and_no_person(converse: Converse, talk: Callable[..., Talk]) -> None:
+def test_a_dry_run_that_fails_reaches_the_model_and_no_person(talk: Callable[..., Talk]) -> None:
     begun = talk("openai")
     with openai_model([("orders__refund", {"order": "A-17", "amount": 900})], "Too much.") as model:
-        list(converse(["refund order A-17"], begun.crib, model.post))
+        list(openai_chat.converse(["refund order A-17"], begun.crib, model.post))
     assert told(model) == ["at most 40.00 EUR of A-17 can be refunded"]
     assert begun.asked == []
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", "null"])
-def test_arguments_that_are_no_object_are_sent_back(
-    arguments: str, converse: Converse, talk: Callable[..., Talk]
-) -> None:
+def test_arguments_that_are_no_object_are_sent_back(arguments: str, talk: Callable[..., Talk]) -> None:
     begun = talk("openai")
     with openai_model([("orders__find", arguments)], [FIND], "Two.") as model:
-        list(converse(["find the orders of Ada"], begun.crib, model.post))
+        list(openai_chat.converse(["find the orders of Ada"], begun.crib, model.post))
     assert told(model)[0].startswith("not called")
     assert "A-17" in told(model)[1]
 
 
-def test_a_tool_that_was_never_shown_is_refused_with_those_at_hand(
-    converse: Converse, talk: Callable[..., Talk]
-) -> None:
+def test_a_tool_that_was_never_shown_is_refused_with_those_at_hand(talk: Callable[..., Talk]) -> None:
     begun = talk("openai")
     with openai_model([("no_such_tool", {})], "Sorry.") as model:
-        list(converse(["find the orders of Ada"], begun.crib, model.post))
+        list(openai_chat.converse(["find the orders of Ada"], begun.crib, model.post))
     said = json.loads(told(model)[0])
     assert said["verdict"] == "deny"
     assert set(said["available"]) == set(names(model.requests[0])), "by the names that the model knows"
 
 
 @pytest.mark.parametrize(("query", "said"), [("", "$.query"), ("   ", "the goal is empty"), (7, "$.query")])
-def test_a_search_for_nothing_is_sent_back_too(
-    query: object, said: str, converse: Converse, talk: Callable[..., Talk]
-) -> None:
+def test_a_search_for_nothing_is_sent_back_too(query: object, said: str, talk: Callable[..., Talk]) -> None:
     begun = talk("openai")
     with openai_model([("toolcrib__search_tools", {"query": query})], "Sorry.") as model:
-        list(converse(["find the orders of Ada"], begun.crib, model.post))
+        list(openai_chat.converse(["find the orders of Ada"], begun.crib, model.post))
     assert said in told(model)[0]
     assert names(model.requests[1]) == names(model.requests[0])
 
@@ -168,14 +162,14 @@ def test_several_calls_of_one_reply_are_all_answered(converse: Converse, talk: C
 
 @pytest.mark.parametrize(("error", "kind"), [(TimeoutError("late"), "timeout"), (OSError("broken"), "tool_error")])
 def test_a_tool_that_fails_tells_the_model_and_the_traces(
-    error: Exception, kind: str, converse: Converse, service: Service, talk: Callable[..., Talk]
+    error: Exception, kind: str, service: Service, talk: Callable[..., Talk]
 ) -> None:
     def fails(customer: str) -> None:
         raise error
 
     begun = talk("openai", **{"orders.find": fails})
     with openai_model([FIND], "It does not work.") as model:
-        list(converse(["find the orders of Ada"], begun.crib, model.post))
+        list(openai_chat.converse(["find the orders of Ada"], begun.crib, model.post))
     assert told(model) == [str(error)]
     assert [(trace.outcome, trace.error_class) for trace in service.traces()] == [("failure", kind)]
 
