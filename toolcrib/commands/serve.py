@@ -61,8 +61,9 @@ def serve_command(
         settings = settings.model_copy(update={"traces": settings.traces.model_copy(update=given)})
     authenticator = Authenticator(settings.identity, source=config, dev=dev)
     send_spans()
-    made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=authenticator, policy=policy)
+    source = source_of(bundle)
     log_as_json()
+    made = Assembly(settings, catalog=catalog, bundle=source, authenticator=authenticator, policy=policy)
     uvicorn.run(
         made.application(),
         host=host,
