@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import mcp_types as types
@@ -36,6 +37,12 @@ _BY_CODE: Mapping[int, ErrorClass] = {
     types.REQUEST_TIMEOUT: "timeout",
     types.CONNECTION_CLOSED: "unavailable",
 }
+
+
+@cache
+def built_in_judge() -> Judge:
+    """The rules that come with toolcrib, read once."""
+    return Judge()
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from data.logs.outcomes import Judge
 from serving.door.assembly import Assembly
 from serving.door.settings import ServiceSettings
 from serving.mcp_door.calls import Calls
 from serving.mcp_door.connecting import connector
 from serving.mcp_door.credentials import Credentials, check_credentials
 from serving.mcp_door.door import ToolDoor
+from serving.mcp_door.forwarding import built_in_judge
 from serving.mcp_door.server import DoorServer, IdentityOf
 from serving.mcp_door.settings import UpstreamsFile
 from serving.mcp_door.upstream import Connect
@@ -54,7 +54,7 @@ class McpDoor:
         )
         service = assembly.door.service
         calls = Calls(
-            service, self.upstreams, self.credentials, judge=Judge(), cap=settings.observations.cap_characters
+            service, self.upstreams, self.credentials, judge=built_in_judge(), cap=settings.observations.cap_characters
         )
         self.door = ToolDoor(service, self._live, assembly.pool, calls)
         self.server = DoorServer(

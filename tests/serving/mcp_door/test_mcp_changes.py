@@ -59,8 +59,10 @@ def drop(forge: Desk) -> None:
     del forge.tools["list_issues"]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("change", [redescribe, new_schema, more_risk, rename, drop])
+@pytest.mark.parametrize(
+    ("mode", "change"),
+    [*(("auto", change) for change in (redescribe, new_schema, more_risk, rename, drop)), ("legacy", redescribe)],
+)
 async def test_a_change_that_is_announced_withholds_the_tool_at_once(
     tmp_path: Path, mode: str, change: Callable[[Desk], None]
 ) -> None:

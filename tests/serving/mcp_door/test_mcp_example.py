@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
+
+import pytest
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "mcp_client.py"
 
 
-def test_the_example_reaches_its_tools_through_the_door(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("It will rain in Oslo tomorrow. The reminder is set: Take an umbrella.\n")
-    assert "? Run desk.add_reminder? It writes." in done.stdout
+def test_the_example_reaches_its_tools_through_the_door(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [str(EXAMPLE)])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    said = capsys.readouterr().out
+    assert said.endswith("It will rain in Oslo tomorrow. The reminder is set: Take an umbrella.\n")
+    assert "? Run desk.add_reminder? It writes." in said

@@ -62,8 +62,10 @@ async def test_an_approved_call_is_made_once(tmp_path: Path, policy: Path, mode:
     assert '"number": 7' in person.asked[0]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("person", [Person("decline"), Person("accept", approve=False)])
+@pytest.mark.parametrize(
+    ("mode", "person"),
+    [("auto", Person("decline")), ("legacy", Person("decline")), ("auto", Person("accept", approve=False))],
+)
 async def test_a_refused_call_is_not_made_and_says_so(tmp_path: Path, policy: Path, mode: str, person: Person) -> None:
     forge = desk()
     async with door_before(tmp_path, policy=policy, forge=forge) as running:
