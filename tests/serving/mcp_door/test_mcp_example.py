@@ -11,10 +11,10 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "mcp_client.py"
 
 
 def test_the_example_reaches_its_tools_through_the_door(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", [str(EXAMPLE)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    said = capsys.readouterr().out
+    said = capfd.readouterr().out
     assert said.endswith("It will rain in Oslo tomorrow. The reminder is set: Take an umbrella.\n")
     assert "? Run desk.add_reminder? It writes." in said
