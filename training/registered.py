@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +53,11 @@ def _fetch(source: str, store: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as beside:
         found = download_artifacts(artifact_uri=source, dst_path=beside, tracking_uri=store)
-        shutil.move(found, place)
+        try:
+            Path(found).rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was first, with the same version
+                raise
 
 
 def _cache() -> Path:
