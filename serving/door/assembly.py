@@ -115,6 +115,11 @@ class Assembly:
         finally:
             await self._stop()
 
+    def let_go(self) -> None:
+        """Remove traces past their retention, and stored results past their end."""
+        days = self._settings.traces.retention_days
+        self._ledger.expire(_EVER if days is None else datetime.now(UTC) - timedelta(days=days))
+
     def _build(self, paths: Mapping[str, Path]) -> Selector:
         catalog = with_search_tool(load_catalog(paths["catalog"]))
         policy = self._policy.current if self._policy is not None else None
@@ -152,7 +157,7 @@ class Assembly:
         gauge("policy_refused", "Policy files that were refused.", lambda: policy.refused if policy else 0)
 
     async def _start(self) -> None:
-        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._let_go())]
+        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._letting_go())]
 
     async def _stop(self) -> None:
         self.door.draining = True
@@ -174,14 +179,12 @@ class Assembly:
             if swap is not None:
                 self.metrics.swapped("selector", accepted=swap.accepted)
 
-    async def _let_go(self) -> None:
-        """Remove traces past their retention, and stored results past their end."""
-        days = self._settings.traces.retention_days
+    async def _letting_go(self) -> None:
+        """Let go of what has had its time, now and every hour."""
         loop = asyncio.get_running_loop()
         while True:
-            older_than = _EVER if days is None else datetime.now(UTC) - timedelta(days=days)
             try:
-                await loop.run_in_executor(None, self._ledger.expire, older_than)
+                await loop.run_in_executor(None, self.let_go)
             except Exception:
                 _LOG.exception("what has expired could not be removed; tried again later")
             await asyncio.sleep(_RETENTION_S)
