@@ -47,8 +47,7 @@ class Crib:
     ) -> None:
         self._service, self._person, self._functions = service, person, functions
         self._approve, self._form = approve, form
-        self._run_id, self._step = uuid.uuid4().hex, 0
-        self._slice_id = ""
+        self._run_id, self._step, self._slice_id = uuid.uuid4().hex, 0, ""
         self._shown: dict[str, Place] = {}  # by the name on the wire
         self.used: list[str] = []
 
@@ -80,7 +79,8 @@ class Crib:
                 return dry
             said, rehearsed = self._check(place, given, said["ticket"]), dry.text
         if said["verdict"] == "confirm":
-            agreed = self._approve(f"{place[1]} {json.dumps(given, ensure_ascii=False)} {rehearsed}".strip())
+            # JSON in ASCII: what a person would not see, or would see in another order, is written out
+            agreed = self._approve(f"{place[1]} {json.dumps(given)} {rehearsed}".strip())
             _post(self._person, "confirm", {"ticket": said["ticket"], "decision": "approve" if agreed else "refuse"})
             if not agreed:
                 self._report(place, given, outcome="failure", error_class="auth")
@@ -95,8 +95,8 @@ class Crib:
         return self._run(place, given)
 
     def _check(self, place: Place, arguments: dict[str, Any], ticket: str | None = None) -> dict[str, Any]:
-        call = {"slice_id": place[0], "tool_id": place[1], "arguments": arguments}
-        return _post(self._service, "check", {**call, "ticket": ticket})
+        call = {"slice_id": place[0], "tool_id": place[1], "arguments": arguments, "ticket": ticket}
+        return _post(self._service, "check", call)
 
     def _run(self, place: Place, arguments: dict[str, Any], **dry: Any) -> Result:
         """Call the function and report how it went; with `dry_run` and `ticket`, without its effect."""
@@ -132,8 +132,7 @@ class Crib:
 
 
 def _post(client: httpx.Client, route: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = client.post(route, json=body).raise_for_status().json()
-    return answer
+    return dict(client.post(route, json=body).raise_for_status().json())
 
 
 def _object(arguments: str | dict[str, Any]) -> dict[str, Any] | None:
