@@ -56,7 +56,7 @@ KEPT_WITHIN_S = 0.25
 
 
 class Service:
-    """One running service. Threads may share it."""
+    """One running service. Threads may share it. `kept_within_s` bounds the wait for a menu's record."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Service:
         self._gate, self._tickets, self._observations = gate, tickets, observations
         self._writer, self._observer, self._policy, self._clock = writer, observer, policy, clock
         self._keep_vectors = keep_vectors
+        self.kept_within_s = KEPT_WITHIN_S
         self._readers = Readers()
 
     @property
@@ -131,7 +132,7 @@ class Service:
         try:
             stored = asyncio.wrap_future(self._writer.submit(self._decision(ask, found)))
             stored.add_done_callback(_looked_at)
-            await asyncio.wait_for(asyncio.shield(stored), KEPT_WITHIN_S)
+            await asyncio.wait_for(asyncio.shield(stored), self.kept_within_s)
             recorded = True
         except (TimeoutError, ToolcribError, OSError) as error:
             _LOG.warning("a decision was not recorded in time: %s", type(error).__name__)
