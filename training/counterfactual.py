@@ -27,6 +27,10 @@ HEAVY_SHARE = 0.1
 CLIPPED_SHARE = 0.05
 UNMATCHED_SHARE = 0.5
 UNCOVERED_SHARE = 0.2
+NOVEL_SHARE = 0.05
+FEW_WITNESSES = 15
+BY_CHANCE = 0.5
+"""A tool that was shown with a smaller chance than this owes its place to exploration."""
 
 UNSHOWN, NOTHING = -1, -2
 """In the place of an item: the tool was not shown then; there is no such tool."""
@@ -176,7 +180,7 @@ def overlap(log: LoggedDecisions, clip: float = CLIP) -> dict[str, float]:
     successes that one decision brings. `unmatched`: decisions whose called tool the new selector does not show.
     `novel`: decisions whose first tool was not shown then. `covered`: how far the decisions that did show it make up
     for those, by weight: 1 in expectation where the log could have shown every first tool, whatever its chance, and
-    less by the share of those that it never could.
+    less by the share of those that it never could. `witnesses`: decisions that did show it, and by chance.
     """
     weights, earned = log.called_weight, log.called_weight * log.reward
     total = float(weights.sum())
@@ -193,6 +197,7 @@ def overlap(log: LoggedDecisions, clip: float = CLIP) -> dict[str, float]:
         "unmatched": float((weights == 0.0).mean()),
         "novel": float((log.first == UNSHOWN).mean()),
         "covered": float(made_up.mean()),
+        "witnesses": int((there & (log.logged[np.where(there, log.first, 0)] < BY_CHANCE)).sum()),
         "randomised": float(chance.mean()),
     }
 
@@ -216,6 +221,11 @@ def doubts(found: dict[str, float], reward: Floats) -> list[str]:
             abs(found["covered"] - 1.0) > UNCOVERED_SHARE,
             f"in {found['novel']:.0%} of the decisions the new model's first tool was not shown then, and the others, "
             f"weighted, stand for {found['covered']:.0%} of what they should",
+        ),
+        (
+            found["novel"] > NOVEL_SHARE and found["witnesses"] < FEW_WITNESSES,
+            f"in {found['novel']:.0%} of the decisions the new model's first tool was not shown then, and "
+            f"{found['witnesses']:.0f} that showed it by chance are too few to stand for them",
         ),
         (
             found["randomised"] == 0.0,

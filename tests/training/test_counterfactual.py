@@ -117,6 +117,7 @@ def test_overlap_counts_what_an_estimate_rests_on() -> None:
         "unmatched": 0.25,
         "novel": 0.5,
         "covered": pytest.approx((100 + 1) / 4),
+        "witnesses": 1,
         "randomised": 0.5,
     }
 
@@ -165,6 +166,19 @@ def test_what_was_shown_seldom_is_covered_by_the_few_times_that_it_was() -> None
     found = overlap(log)
     assert found["novel"] == pytest.approx(0.75, abs=0.03)
     assert found["covered"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_few_lucky_witnesses_are_a_doubt_even_where_their_weight_is_right() -> None:
+    n, seldom = 1000, 10
+    log = replace(
+        two_tools(n),
+        first=np.r_[np.arange(seldom), np.full(490, UNSHOWN), np.arange(500, n)],
+        logged=np.r_[np.full(seldom, 0.02), np.full(490, 0.9), np.ones(500)],
+        target=np.r_[np.ones(seldom), np.full(490, 0.9), np.ones(500)],
+    )
+    found = overlap(log)
+    assert (found["witnesses"], found["covered"]) == (10, pytest.approx(1.0))
+    assert any("10 that showed it by chance are too few" in reason for reason in doubts(found, log.reward))
 
 
 def test_few_decisions_are_a_doubt_and_one_has_no_interval() -> None:
