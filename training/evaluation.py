@@ -33,6 +33,7 @@ from training.metrics import (
     ranked_gains,
     ranking_metrics,
 )
+from training.per_query import per_query
 
 RUNGS = ("bm25", "dense", "rrf", "retriever", "usage", "reranker", "selector")
 DEPTH = 40
@@ -56,7 +57,8 @@ def evaluate(
 
     Fractions in [0, 1], times in milliseconds. `warm` and `cold` part the answered queries by whether any of their
     gold tools, or an equivalent, has a past in the bundle. Beside the contract: intervals (95%, bootstrap over
-    queries), the reliability bins, menu size and tokens, and the paired gain of the selector over each rung.
+    queries), the reliability bins, menu size and tokens, the paired gain of the selector over each rung, and the
+    figures of each query.
 
     Raises InputError when no query has a gold tool in the catalog.
     """
@@ -88,6 +90,7 @@ def evaluate(
         "menu": _menu(slices, selector),
         "latency_ms": _latency([slice_ for _, slice_ in slices]),
         "queries": {"answered": len(warm), "no_tool": len(slices) - len(warm), "cold": len(warm) - sum(warm.values())},
+        "per_query": per_query(slices, warm),
         "bundle_version": selector.bundle.version if selector.bundle else "none",
         "catalog_version": catalog.version,
     }

@@ -1,44 +1,67 @@
-"""Promotion: a registered bundle becomes the champion if its validation figures are not worse than the champion's."""
+"""Promotion: a registered bundle becomes the champion if it is not worse on the same queries; the way back is kept."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from data.catalog import Catalog
+from data.queries import Query
 from serving.bundle import load_bundle
-from training.tracking import BUNDLE_TAG, CHAMPION, DEFAULT_ROOT, MODEL, VALIDATION_TAG, TrackingError, open_client
+from training.comparison import Compared, compare, refusals
+from training.registered import registered
+from training.tracking import (
+    BUNDLE_TAG,
+    CHAMPION,
+    DEFAULT_ROOT,
+    MODEL,
+    VALIDATION_TAG,
+    TrackingError,
+    open_client,
+    record_evaluation,
+    recorded_evaluation,
+    track,
+)
+
+BEFORE_TAG = "toolcrib.champion_before"
+"""On a version that became the champion: the number of the one that was it before."""
 
 QUALITY = "ndcg@10"
 CALIBRATION = "ece"
 LATENCY = "p95_ms"
 
 QUALITY_LOSS = 0.005
-"""nDCG@10 that a challenger may lose: below the noise of a thousand requests."""
+"""nDCG@10 that a challenger may lose where only the means of the two trainings are known."""
 CALIBRATION_LOSS = 0.01
-"""Calibration error that it may gain."""
+"""Calibration error that it may gain there."""
 LATENCY_FACTOR = 1.5
 """How many times slower it may be; the same bundle on a busy machine differs by a quarter."""
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """What was decided about which version, and why, as a sentence."""
+    """What was decided about which version, and why, as a sentence; `compared` where both answered the same queries."""
 
     promoted: bool
     version: str
     reason: str
+    compared: tuple[Compared, ...] = ()
 
 
-def promote(bundle: Path, root: Path = DEFAULT_ROOT) -> Promotion:
+def promote(
+    bundle: Path, root: Path = DEFAULT_ROOT, *, catalog: Catalog | None = None, queries: Sequence[Query] = ()
+) -> Promotion:
     """Give the registered version of `bundle` the alias `champion`, if it is not worse than the one that has it.
 
-    Worse, by the figures stored with each version: nDCG@10 lower by over QUALITY_LOSS, calibration error higher by
-    over CALIBRATION_LOSS, or p95 latency over LATENCY_FACTOR times as long. A figure that either side lacks is passed
-    over, save quality. Raises BundleError for a folder that is no bundle, TrackingError for a bundle that is not
-    registered in this store and for a store that cannot be reached.
+    With a catalog and queries both are evaluated on them, and their evaluations recorded. Otherwise the recorded ones
+    count, where they are of one catalog and share queries: see `training.comparison`. Where there are none, the means
+    of the two trainings have to do, and the reason says so. Every decision is a run named `promotion`.
+
+    Raises BundleError for a folder that is no bundle, TrackingError for a bundle that is not registered in this store
+    and for a store that cannot be reached, and what an evaluation raises.
     """
     name, client = load_bundle(bundle).version, open_client(root)
     found = client.search_model_versions(f"name = '{MODEL}' and tags.`{BUNDLE_TAG}` = '{name}'")
@@ -49,34 +72,97 @@ def promote(bundle: Path, root: Path = DEFAULT_ROOT) -> Promotion:
         )
     candidate = max(found, key=lambda version: int(version.version))
     champion = _champion(client)
-    decision = _decide(candidate, champion)
-    if decision.promoted:
+    if catalog is not None and queries:
+        _evaluate(candidate, bundle, catalog, queries, root)
+        if champion is not None and champion.version != candidate.version:
+            _evaluate(champion, registered(f"models:/{MODEL}/{champion.version}", root)(), catalog, queries, root)
+    decision = _decide(client, candidate, champion)
+    if decision.promoted and (champion is None or champion.version != candidate.version):
+        if champion is not None:
+            client.set_model_version_tag(MODEL, candidate.version, BEFORE_TAG, champion.version)
         client.set_registered_model_alias(MODEL, CHAMPION, candidate.version)
+    _log(root, decision, champion)
     return decision
 
 
-def _decide(candidate: Any, champion: Any | None) -> Promotion:
+def roll_back(root: Path = DEFAULT_ROOT) -> Promotion:
+    """Give the alias `champion` back to the version that had it before the present champion.
+
+    Raises TrackingError where nothing is the champion, or was before, and for a store that cannot be reached.
+    """
+    client = open_client(root)
+    champion = _champion(client) if client.search_registered_models(f"name = '{MODEL}'") else None
+    before = None if champion is None else champion.tags.get(BEFORE_TAG)
+    if champion is None or before is None:
+        who = "there is no champion" if champion is None else f"nothing was before version {champion.version}"
+        raise TrackingError(f"{who}: there is nothing to roll back to (promote a bundle instead)")
+    client.set_registered_model_alias(MODEL, CHAMPION, before)
+    decision = Promotion(
+        True, str(before), f"version {before} is the champion again: version {champion.version} is rolled back"
+    )
+    _log(root, decision, champion)
+    return decision
+
+
+def _evaluate(version: Any, bundle: Path, catalog: Catalog, queries: Sequence[Query], root: Path) -> None:
+    from training.evaluation import evaluate  # heavier than all else here
+
+    # A champion of another catalog is measured as it would serve here: carried over.
+    record_evaluation(version.run_id, evaluate(bundle, catalog, queries, allow_foreign_catalog=True), root)
+
+
+def _decide(client: Any, candidate: Any, champion: Any | None) -> Promotion:
     number = str(candidate.version)
-    ours = _validation(candidate)
-    if QUALITY not in ours:
+    if QUALITY not in _validation(candidate):
         return Promotion(False, number, f"version {number} is not promoted: it was registered without {QUALITY}")
     if champion is None:
         return Promotion(True, number, f"version {number} is the champion: there was none before")
     if str(champion.version) == number:
         return Promotion(True, number, f"version {number} is the champion already")
-    theirs = _validation(champion)
+    rows = _same_queries(client, candidate, champion)
+    if isinstance(rows, str):
+        return _by_means(candidate, champion, rows)
+    return _by_queries(number, str(champion.version), compare(*rows))
+
+
+def _same_queries(client: Any, candidate: Any, champion: Any) -> tuple[list[Any], list[Any]] | str:
+    """The recorded figures a query of both, or why they cannot be compared."""
+    ours, theirs = (recorded_evaluation(client, version.run_id) for version in (candidate, champion))
+    if ours is None or theirs is None:
+        return "no evaluation of both is recorded"
+    if ours["catalog_version"] != theirs["catalog_version"]:
+        return "they were evaluated on different catalogs"
+    rows = (ours.get("per_query") or [], theirs.get("per_query") or [])
+    asked = [{row["question"] for row in side} for side in rows]
+    return rows if asked[0] & asked[1] else "their evaluations share no query"
+
+
+def _by_queries(number: str, rival: str, found: list[Compared]) -> Promotion:
+    against = refusals(found)
+    if against:
+        reason = f"version {number} is not promoted against version {rival}, the champion: {'; '.join(against)}"
+        return Promotion(False, number, reason, tuple(found))
+    n = max(one.n for one in found)
+    said = "; ".join(one.sentence() for one in found)
+    reason = f"version {number} is the champion: not worse than version {rival} on the same {n} queries ({said})"
+    return Promotion(True, number, reason, tuple(found))
+
+
+def _by_means(candidate: Any, champion: Any, why: str) -> Promotion:
+    """By the figures of the two trainings, each on its own requests: a guard against a bad bundle, no proof."""
+    number, ours, theirs = str(candidate.version), _validation(candidate), _validation(champion)
     worse = [
         f"{figure} {ours[figure]:.4g} against {theirs[figure]:.4g} ({allowed})"
         for figure, is_worse, allowed in _RULES
         if figure in ours and figure in theirs and is_worse(ours[figure], theirs[figure])
     ]
     rival = f"version {champion.version}, the champion"
+    footing = f"by the means of their trainings, as {why}"
     if worse:
-        return Promotion(
-            False, number, f"version {number} is not promoted, it is worse than {rival}: {'; '.join(worse)}"
-        )
+        said = f"it is worse than {rival}: {'; '.join(worse)}; {footing}"
+        return Promotion(False, number, f"version {number} is not promoted, {said}")
     compared = ", ".join(f"{name} {ours[name]:.4g} against {theirs[name]:.4g}" for name in ours if name in theirs)
-    return Promotion(True, number, f"version {number} is the champion: not worse than {rival} ({compared})")
+    return Promotion(True, number, f"version {number} is the champion: not worse than {rival} ({compared}; {footing})")
 
 
 _RULES: tuple[tuple[str, Callable[[float, float], bool], str], ...] = (
@@ -95,3 +181,12 @@ def _validation(version: Any) -> dict[str, float]:
     """The figures stored with a version; one that was not measured is null there and left out here."""
     figures: dict[str, float | None] = json.loads(version.tags.get(VALIDATION_TAG, "{}"))
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def _log(root: Path, decision: Promotion, champion: Any | None) -> None:
+    """One run for the decision, with what it rests on."""
+    tags = {"promoted": str(decision.promoted).lower(), "version": decision.version}
+    with track(root, name="promotion", tags=tags) as run:
+        before = None if champion is None else str(champion.version)
+        run.document({**asdict(decision), "champion_before": before}, "promotion.json")
+        run.metrics({"promoted": float(decision.promoted)})

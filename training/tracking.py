@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ CHALLENGER = "challenger"
 CHAMPION = "champion"
 BUNDLE_TAG = "toolcrib.bundle_version"
 VALIDATION_TAG = "toolcrib.validation"
+EVALUATION = "evaluation/report.json"
+"""Where among a run's artifacts the report of its bundle's last evaluation is."""
 DEFAULT_ROOT = Path("mlruns")
 
 _LIBRARIES = ("toolcrib", "numpy", "onnxruntime", "torch", "transformers", "sentence-transformers", "scikit-learn")
@@ -251,9 +254,22 @@ def record_evaluation(run_id: str, report: Mapping[str, Any], root: Path = DEFAU
     run = Run(open_client(root), tracking_uri(root), experiment_id="", run_id=run_id)
     numbers = {"rungs": report["rungs"], "abstention": report["abstention"], "calibration": report["calibration"]}
     run.metrics({"evaluation": {**numbers, "chain": report["chain"], "latency_ms": report["latency_ms"]}})
-    run.document(report, "evaluation/report.json")
+    run.document(report, EVALUATION)
     for name, figure in evaluation_figures(report).items():
         run.figure(figure, f"evaluation/{name}")
+
+
+def recorded_evaluation(client: Any, run_id: str) -> dict[str, Any] | None:
+    """The report that `record_evaluation` last added to a run, None where there is none. TrackingError as there."""
+    try:
+        if not any(file.path == EVALUATION for file in client.list_artifacts(run_id, EVALUATION.partition("/")[0])):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            found = Path(client.download_artifacts(run_id, EVALUATION, folder))
+            report: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
+    except Exception as error:
+        raise _failed(f"read the evaluation of run {run_id} in", tracking_uri(), error) from error
+    return report
 
 
 @contextmanager

@@ -78,6 +78,7 @@ def test_the_loop_from_tools_and_logs_to_a_promoted_bundle(run: Run, here: Path,
     on_traces = run("evaluate", "-b", "bundle", "-c", "catalog.jsonl", "-t", "traces.parquet")
     assert on_traces.code == 0
     assert "selector" in on_traces.out
+    assert "not estimated: no decision can be replayed: no menu was logged" in on_traces.out
 
     chosen = run("select", GOAL, "-b", "bundle", "-c", "catalog.jsonl", "--caller", caller, "--json", "--explain")
     assert chosen.code == 0, chosen.err
@@ -99,6 +100,12 @@ def test_the_loop_from_tools_and_logs_to_a_promoted_bundle(run: Run, here: Path,
     first = run("promote", "bundle")
     assert first.code == 0, first.err
     assert "is the champion" in first.out
+    again = run("promote", "bundle", "-c", "catalog.jsonl", "-q", queries)
+    assert again.code == 0, again.err
+    assert "already" in again.out
+    back = run("promote", "--rollback")
+    assert back.code == 2
+    assert "nothing to roll back to" in back.err
     assert [path.name for path in here.iterdir() if path.name.startswith(".")] == []
 
 

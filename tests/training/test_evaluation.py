@@ -54,7 +54,8 @@ def report(trained: Trained, untrained: Path) -> dict[str, Any]:
 
 
 def without_times(report: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in report.items() if name != "latency_ms"}
+    rows = [{name: value for name, value in row.items() if name != "ms"} for row in report["per_query"]]
+    return {**{name: value for name, value in report.items() if name != "latency_ms"}, "per_query": rows}
 
 
 def test_every_figure_of_the_contract_is_in_its_place(report: dict[str, Any]) -> None:
@@ -69,6 +70,17 @@ def test_every_figure_of_the_contract_is_in_its_place(report: dict[str, Any]) ->
     stages = {"query", "mask", "filter", "encode", "retrieve", "rerank", "relevance", "tiebreak", "menu", "policy"}
     assert set(report["latency_ms"]) == stages | {"total"}
     assert all(set(row) == {"p50", "p95"} for row in report["latency_ms"].values())
+
+
+def test_the_figures_of_each_query_average_to_those_of_all(report: dict[str, Any]) -> None:
+    rows = report["per_query"]
+    whole = report["rungs"]["selector"]["all"]
+    assert len(rows) == whole["n"] == len({row["question"] for row in rows})
+    assert np.mean([row["ndcg@10"] for row in rows]) == pytest.approx(whole["ndcg@10"])
+    assert sum(not row["warm"] for row in rows) == report["queries"]["cold"]
+    assert np.mean([row["retrieved"] for row in rows]) == pytest.approx(report["chain"]["R_retrieve"])
+    assert np.mean([row["right"] for row in rows]) == pytest.approx(whole["recall@1"])
+    assert all(0.0 <= row["stated"] <= 1.0 and row["ms"] > 0.0 for row in rows)
 
 
 def test_fractions_are_fractions_and_times_are_times(report: dict[str, Any]) -> None:

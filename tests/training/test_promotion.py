@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tiny
+from test_comparison import rows
+from tiny import Trained
 
 from data.errors import BundleError
 from serving.bundle import CARDS, RETRIEVER, TOKENIZER, Manifest, load_bundle, seal
-from training.promotion import promote
-from training.tracking import CHAMPION, MODEL, TrackingError, open_client, track
+from training import evaluation
+from training.promotion import promote, roll_back
+from training.tracking import (
+    CHAMPION,
+    EVALUATION,
+    EXPERIMENT,
+    MODEL,
+    TrackingError,
+    open_client,
+    recorded_evaluation,
+    track,
+)
 
 
 @pytest.fixture
@@ -117,3 +133,118 @@ def test_a_bundle_that_was_changed_after_training_is_refused(root: Path, tmp_pat
     with pytest.raises(BundleError, match=r"'retriever\.onnx' is not the file that was trained"):
         promote(bundle, root)
     assert champion(root) is None
+
+
+# --- on the same queries ------------------------------------------------------------------------------------------
+
+
+def evaluated(bundle: Path, root: Path, per_query: list[dict[str, Any]], catalog: str = "c") -> Path:
+    """The bundle, with an evaluation on record."""
+    client, name = open_client(root), load_bundle(bundle).version
+    version = client.search_model_versions(f"name = '{MODEL}' and tags.`toolcrib.bundle_version` = '{name}'")[0]
+    client.log_dict(version.run_id, {"catalog_version": catalog, "per_query": per_query}, EVALUATION)
+    return bundle
+
+
+def decisions(root: Path) -> list[dict[str, Any]]:
+    """The documents of the promotion runs, oldest first."""
+    client = open_client(root)
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    found = client.search_runs([experiment], "attributes.run_name = 'promotion'", order_by=["start_time ASC"])
+    return [json.loads(Path(client.download_artifacts(run.info.run_id, "promotion.json")).read_text()) for run in found]
+
+
+def test_the_same_queries_decide_whatever_the_means_of_the_trainings_say(root: Path, tmp_path: Path) -> None:
+    promote(evaluated(registered(tmp_path, root, "old", ndcg=0.6), root, rows(300)), root)
+    worse = promote(evaluated(registered(tmp_path, root, "boasts", ndcg=0.9), root, rows(300, hit=0.6)), root)
+    assert not worse.promoted
+    assert "ndcg@10 worse: 0.6 against 0.8" in worse.reason
+    modest = promote(evaluated(registered(tmp_path, root, "modest", ndcg=0.1), root, rows(300)), root)
+    assert modest.promoted
+    assert "on the same 300 queries" in modest.reason
+    assert champion(root) == modest.version
+
+
+def test_every_decision_is_on_record_with_what_it_rests_on(root: Path, tmp_path: Path) -> None:
+    promote(evaluated(registered(tmp_path, root, "old", ndcg=0.6), root, rows(300)), root)
+    promote(evaluated(registered(tmp_path, root, "bad", ndcg=0.6), root, rows(300, hit=0.1)), root)
+    first, second = decisions(root)
+    assert (first["promoted"], first["champion_before"]) == (True, None)
+    assert (second["promoted"], second["version"], second["champion_before"]) == (False, "2", "1")
+    assert "worse" in {one["verdict"] for one in second["compared"]}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "catalog", "said"),
+    [
+        (rows(100, prefix="other"), "c", "their evaluations share no query"),
+        (rows(100), "another", "they were evaluated on different catalogs"),
+        ([], "c", "their evaluations share no query"),
+    ],
+)
+def test_where_nothing_can_be_paired_the_means_decide_and_the_reason_says_so(
+    root: Path, tmp_path: Path, theirs: list[dict[str, Any]], catalog: str, said: str
+) -> None:
+    promote(evaluated(registered(tmp_path, root, "old", ndcg=0.6), root, theirs, catalog), root)
+    decision = promote(evaluated(registered(tmp_path, root, "new", ndcg=0.6), root, rows(100)), root)
+    assert decision.promoted
+    assert f"by the means of their trainings, as {said}" in decision.reason
+
+
+def test_both_are_evaluated_on_the_queries_that_are_given(
+    root: Path, tmp_path: Path, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(evaluation, "base_bundle", lambda: None)
+    bundles = []
+    for name in ("old", "new"):
+        bundle = Path(shutil.copytree(trained.bundle, tmp_path / name))
+        manifest = load_bundle(bundle).manifest.model_copy(update={"base_model": name})
+        seal(bundle, manifest)
+        with track(root, name=name) as run:
+            run.register(bundle, load_bundle(bundle).version, {"ndcg@10": 0.5})
+        bundles.append(bundle)
+    promote(bundles[0], root)
+    queries = [
+        query.model_copy(update={"qid": f"{query.qid} {i}"}) for i in range(3) for query in tiny.queries() if query.gold
+    ]
+    decision = promote(bundles[1], root, catalog=trained.catalog, queries=queries)
+    assert {one.n for one in decision.compared} >= {36}
+    same = [one for one in decision.compared if one.figure != "p95 latency" and one.verdict != "not measured"]
+    assert [one.difference for one in same] == [0.0] * len(same), "the same weights"
+    client = open_client(root)
+    for version in ("1", "2"):
+        report = recorded_evaluation(client, client.get_model_version(MODEL, version).run_id)
+        assert report is not None
+        assert len(report["per_query"]) == 36
+
+
+# --- the way back -------------------------------------------------------------------------------------------------
+
+
+def test_rolling_back_gives_the_alias_to_the_champion_before(root: Path, tmp_path: Path) -> None:
+    for name in ("first", "second", "third"):
+        promote(registered(tmp_path, root, name, ndcg=0.6), root)
+    decision = roll_back(root)
+    assert decision.reason == "version 2 is the champion again: version 3 is rolled back"
+    assert champion(root) == "2"
+    roll_back(root)
+    assert champion(root) == "1"
+    assert decisions(root)[-1]["champion_before"] == "2"
+
+
+def test_a_refused_bundle_is_no_place_to_roll_back_to(root: Path, tmp_path: Path) -> None:
+    promote(registered(tmp_path, root, "first", ndcg=0.6), root)
+    promote(registered(tmp_path, root, "refused", ndcg=0.1), root)
+    promote(registered(tmp_path, root, "third", ndcg=0.6), root)
+    roll_back(root)
+    assert champion(root) == "1"
+
+
+def test_without_a_champion_before_there_is_nothing_to_roll_back_to(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match="there is no champion"):
+        roll_back(root)
+    promote(registered(tmp_path, root, "only", ndcg=0.6), root)
+    with pytest.raises(TrackingError, match="nothing was before version 1"):
+        roll_back(root)
+    assert champion(root) == "1"

@@ -89,15 +89,33 @@ def evaluate_command(
 
 
 def promote_command(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The bundle's folder.")],
+    bundle: Annotated[Path | None, typer.Argument(metavar="BUNDLE", help="The bundle's folder.")] = None,
+    catalog: Annotated[Path | None, typer.Option("--catalog", "-c", help="The tools: a catalog.jsonl.")] = None,
+    traces: Annotated[Path | None, typer.Option("--traces", "-t", help="Held-out traces.")] = None,
+    queries: Annotated[Path | None, typer.Option("--queries", "-q", help="Held-out queries: a queries.jsonl.")] = None,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Make the champion before this one it again.")] = False,
 ) -> None:
     """Make a bundle the champion, if not worse.
 
-    Compares it with the present champion; exit code 1, and the reason, where it is refused.
+    Compares it with the present champion on the same queries: those given, or those that both were last evaluated on.
+    Exit code 1, and the reason, where it is refused.
     """
-    from training.promotion import promote
+    from training.promotion import promote, roll_back
 
-    decision = promote(bundle)
+    given = [value for value in (bundle, catalog, traces, queries) if value is not None]
+    if rollback and given:
+        raise InputError("--rollback takes nothing else", source="the command line")
+    if rollback:
+        say(roll_back().reason)
+        return
+    if bundle is None:
+        raise InputError("give a bundle, or --rollback", source="the command line")
+    if traces is not None and queries is not None:
+        raise InputError("give either --traces or --queries", source="the command line")
+    if (catalog is None) != (traces is None and queries is None):
+        raise InputError("give --catalog with --traces or --queries", source="the command line")
+    tools = None if catalog is None else load_catalog(catalog)
+    decision = promote(bundle, catalog=tools, queries=[] if tools is None else _questions(traces, queries, tools))
     say(decision.reason)
     if not decision.promoted:
         raise typer.Exit(1)
