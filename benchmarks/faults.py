@@ -54,8 +54,8 @@ def kept(url: str | Path, clients: Clients) -> dict[str, bool]:
         keys = Counter(connection.execute(sa.select(outcomes.c.key)).scalars())
         ids = Counter(connection.execute(sa.select(decisions.c.slice_id)).scalars())
     return {
-        f"all {len(clients.outcomes):,} acknowledged outcomes are there": clients.outcomes <= keys.keys(),
-        f"all {len(clients.slices):,} recorded decisions are there": clients.slices <= ids.keys(),
+        f"all {len(clients.outcomes):,} acknowledged outcomes are there": set() < clients.outcomes <= keys.keys(),
+        f"all {len(clients.slices):,} recorded decisions are there": set() < clients.slices <= ids.keys(),
         "each once": max(keys.values(), default=0) <= 1 and max(ids.values(), default=0) <= 1,
     }
 

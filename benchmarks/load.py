@@ -81,7 +81,7 @@ def main() -> None:
     catalog, bundle = given.run / "catalog.jsonl", given.run / "bundle"
     report: dict[str, dict[str, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="toolcrib-load-") as folder:
-        reading = with_cross_encoder(bundle, Path(folder) / "cross-encoder")
+        reading = with_cross_encoder(bundle, Path(folder) / "bundle")
         for name, served in (("as trained", bundle), ("cross-encoder", reading)):
             if served is None:
                 continue
