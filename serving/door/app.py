@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 
 from data.errors import InputError
 from serving.door import agent_routes, health_routes, operator_routes
+from serving.door.crowd import Crowd
 from serving.door.errors import (
     CODES,
     INVALID_REQUEST,
@@ -22,7 +23,7 @@ from serving.door.errors import (
     NOT_FOUND,
     OVERLOADED,
     DoorError,
-    as_json,
+    answered,
 )
 from serving.door.observed import Observed
 from serving.door.requests import Door
@@ -76,35 +77,32 @@ def create_app(door: Door, *, started: Hook | None = None, stopped: Hook | None 
     app.add_exception_handler(HTTPException, _bad_route)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     app.add_middleware(Observed, metrics=door.metrics)
+    app.add_middleware(Crowd, max_wait_ms=door.pool.max_wait_ms, refused=door.metrics.turned_away)
     return app
-
-
-def _answered(error: DoorError) -> JSONResponse:
-    return JSONResponse(as_json(error), status_code=error.status, headers=dict(error.headers))
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DoorError)
-    return _answered(error)
+    return answered(error)
 
 
 async def _refused_by_service(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)
     status = CODES[error.code][0]
     headers = {"Retry-After": _STORE_AGAIN_S} if status == 503 else {}
-    return _answered(DoorError(status, error.code, error.message, error.path, error.hint, headers))
+    return answered(DoorError(status, error.code, error.message, error.path, error.hint, headers))
 
 
 async def _bad_input(_: Request, error: Exception) -> JSONResponse:
     """What the decision refuses of its input: a blank goal, say."""
     assert isinstance(error, InputError)
     path = f"$.{error.field}" if error.field else ""
-    return _answered(DoorError(422, "invalid_body", f"{path or 'the body'}: {error.problem}", path, error.hint))
+    return answered(DoorError(422, "invalid_body", f"{path or 'the body'}: {error.problem}", path, error.hint))
 
 
 async def _overloaded(_: Request, error: Exception) -> JSONResponse:
     seconds = error.retry_after_s if isinstance(error, OverloadedError) else 1
-    return _answered(
+    return answered(
         DoorError(
             503,
             OVERLOADED,
@@ -119,7 +117,7 @@ async def _bad_parameter(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
-    return _answered(DoorError(422, "invalid_body", f"{name}: {first['msg']}", name, "see GET /openapi.json"))
+    return answered(DoorError(422, "invalid_body", f"{name}: {first['msg']}", name, "see GET /openapi.json"))
 
 
 async def _bad_route(request: Request, error: Exception) -> JSONResponse:
@@ -129,7 +127,7 @@ async def _bad_route(request: Request, error: Exception) -> JSONResponse:
         404: (NOT_FOUND, "nothing is served under this path"),
         405: (METHOD_NOT_ALLOWED, "the path is served, with another method"),
     }.get(error.status_code, (INVALID_REQUEST, "the request cannot be served"))
-    return _answered(
+    return answered(
         DoorError(error.status_code, code, message, hint="see GET /openapi.json", headers=error.headers or {})
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from starlette.responses import JSONResponse
+
 from data.errors import ToolcribError
 
 INVALID_JSON = "invalid_json"
@@ -72,6 +74,11 @@ class DoorError(ToolcribError):
         self.status, self.code, self.message, self.path, self.hint = status, code, message, path, hint
         self.headers: Mapping[str, str] = MappingProxyType(dict(headers or {}))
         super().__init__(f"{status} {code}: {message}")
+
+
+def answered(error: DoorError) -> JSONResponse:
+    """The whole response."""
+    return JSONResponse(as_json(error), status_code=error.status, headers=dict(error.headers))
 
 
 def as_json(error: DoorError) -> dict[str, dict[str, str]]:

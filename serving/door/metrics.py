@@ -3,6 +3,7 @@
 | metric | what |
 |---|---|
 | `toolcrib_http_requests_total{route,status}` | answers |
+| `toolcrib_http_turned_away_total` | requests refused for load at the door, before they were looked at |
 | `toolcrib_http_seconds{route}` | time to answer |
 | `toolcrib_stage_seconds{stage}` | time of each stage of a decision that was computed |
 | `toolcrib_decisions_total{cached}` | decisions |
@@ -41,6 +42,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Answers.", "route", "status")
+        self._turned_away = self._counter("http_turned_away", "Requests refused at the door for load.")
         self._seconds = self._histogram("http_seconds", "Time to answer.", "route")
         self._stages = self._histogram("stage_seconds", "Time of each stage of a computed decision.", "stage")
         self._decisions = self._counter("decisions", "Decisions.", "cached")
@@ -60,6 +62,10 @@ class Metrics:
     def exposition(self) -> bytes:
         """All metrics in Prometheus' text form."""
         return generate_latest(self.registry)
+
+    def turned_away(self) -> None:
+        """One request refused at the door, before it was looked at."""
+        self._turned_away.inc()
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """One answer of the HTTP door."""
