@@ -7,6 +7,8 @@ kept-alive sockets and says how much CPU asking took. *Cold*: no request was eve
 Closed loop: each client sends its next request when it has its answer, and waits as long as a `Retry-After` says. Open
 loop: requests come at random moments (Poisson) whatever becomes of those before, and are not sent again; latency counts
 from the moment a request was due. Figures are medians over the rounds, which take turns between configurations.
+
+A yardstick for the machine: the same decisions in this process, one thread, no cache, before and after the load.
 """
 
 from __future__ import annotations
@@ -15,23 +17,31 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import random
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
 from benchmarks.connections import Connection, prepared
 from benchmarks.running_service import RunningService, running, with_cross_encoder
-from data.jsonl import load_queries
+from data.jsonl import load_catalog, load_queries
+from serving.search_tool import with_search_tool
+from serving.selector import Selector
 
 CLIENTS = (1, 8, 32)
 WARM_TEXTS = 64
 MAX_CONNECTIONS = 512
 OVERLOAD = 2.0
+YARDSTICK = 60
+"""Decisions in process, before the load and again after it."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +89,34 @@ def main() -> None:
     given = parser.parse_args()
     texts = [query.text for query in load_queries(given.run / "queries.jsonl")]
     catalog, bundle = given.run / "catalog.jsonl", given.run / "bundle"
-    report: dict[str, dict[str, dict[str, float]]] = {}
+    report: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="toolcrib-load-") as folder:
         reading = with_cross_encoder(bundle, Path(folder) / "bundle")
         for name, served in (("as trained", bundle), ("cross-encoder", reading)):
             if served is None:
                 continue
+            selector = Selector.load(served, with_search_tool(load_catalog(catalog)))
             with running(Path(folder) / name, served, catalog) as service:
+                alone = in_process(selector, texts)
                 loads = measure(service, Asked(texts), given.seconds, given.rounds)
+                alone += in_process(selector, texts)
             report[name] = {of: asdict(load) for of, load in loads.items()}
+            report[name]["in process"] = {"p50": float(np.median(alone)), "p95": float(np.percentile(alone, 95))}
             if not given.json:
                 show(name, loads)
+                print(f"  one decision in process: {np.median(alone):.2f} ms, p95 {np.percentile(alone, 95):.2f}")
     if given.json:
         print(json.dumps(report, indent=1))
+
+
+def in_process(selector: Selector, texts: Sequence[str]) -> list[float]:
+    """Milliseconds of decisions without a service around them."""
+    taken = list[float]()
+    for number, text in enumerate(texts[:YARDSTICK]):
+        started = time.perf_counter()
+        selector.select(f"{text} (item {number})")
+        taken.append((time.perf_counter() - started) * 1000)
+    return taken
 
 
 def measure(service: RunningService, asked: Asked, seconds: float, rounds: int) -> dict[str, Load]:
@@ -133,14 +158,15 @@ class Tally:
         else:
             self.failed += 1
 
-    def load(self) -> Load:
+    def load(self, offered_for: float = 0.0) -> Load:
+        """The figures. `offered_for`: seconds in which requests were sent, where the last answers took longer."""
         elapsed = time.perf_counter() - self._started
         cpu = self._service.cpu_seconds() - self._cpu[0], time.process_time() - self._cpu[1]
         sent = max(1, len(self.served) + self.shed + self.failed)
         cached, decided = (now - before for now, before in zip(self._decisions(), self._decided, strict=True))
         p50, p95, p99 = np.percentile(np.array(self.served or [np.nan]) * 1000, [50, 95, 99]).tolist()
         return Load(
-            offered=sent / elapsed,
+            offered=sent / (offered_for or elapsed),
             served=len(self.served) / elapsed,
             shed=self.shed / sent,
             failed=self.failed / sent,
@@ -209,7 +235,7 @@ async def opened(service: RunningService, requests: Iterator[bytes], rate: float
             group.create_task(ask(next(requests), due))
     for connection in idle:
         connection.close()
-    return tally.load()
+    return tally.load(seconds)
 
 
 def median(loads: Sequence[Load]) -> Load:
