@@ -32,6 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     )
     server = uvicorn.Server(uvicorn.Config(assembly.application(), port=0, log_config=None, access_log=False))
     listener = server.config.bind_socket()
+    listener.listen()  # who comes before the server has started waits for it
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
