@@ -21,9 +21,9 @@ from serving.door.errors import (
     INVALID_REQUEST,
     METHOD_NOT_ALLOWED,
     NOT_FOUND,
-    OVERLOADED,
     DoorError,
     answered,
+    overloaded,
 )
 from serving.door.observed import Observed
 from serving.door.requests import Door
@@ -102,15 +102,7 @@ async def _bad_input(_: Request, error: Exception) -> JSONResponse:
 
 async def _overloaded(_: Request, error: Exception) -> JSONResponse:
     seconds = error.retry_after_s if isinstance(error, OverloadedError) else 1
-    return answered(
-        DoorError(
-            503,
-            OVERLOADED,
-            "there is more work than can be answered in time",
-            hint=f"try again in {seconds} s",
-            headers={"Retry-After": str(seconds)},
-        )
-    )
+    return answered(overloaded(seconds))
 
 
 async def _bad_parameter(_: Request, error: Exception) -> JSONResponse:

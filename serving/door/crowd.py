@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from serving.door.errors import OVERLOADED, DoorError, answered
+from serving.door.errors import answered, overloaded
 
 ALWAYS_IN = 32
 """So many are let in whatever they take: a few that wait for something elsewhere keep nobody waiting."""
@@ -55,10 +55,4 @@ class Crowd:
             self._since = now
 
 
-_TOO_MANY = DoorError(
-    503,
-    OVERLOADED,
-    "there is more work than can be answered in time",
-    hint="try again in 1 s",
-    headers={"Retry-After": "1"},
-)
+_TOO_MANY = overloaded(1)

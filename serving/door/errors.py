@@ -76,6 +76,17 @@ class DoorError(ToolcribError):
         super().__init__(f"{status} {code}: {message}")
 
 
+def overloaded(seconds: int) -> DoorError:
+    """The refusal for load; come back after so many seconds."""
+    return DoorError(
+        503,
+        OVERLOADED,
+        "there is more work than can be answered in time",
+        hint=f"try again in {seconds} s",
+        headers={"Retry-After": str(seconds)},
+    )
+
+
 def answered(error: DoorError) -> JSONResponse:
     """The whole response."""
     return JSONResponse(as_json(error), status_code=error.status, headers=dict(error.headers))

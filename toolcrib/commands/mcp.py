@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data.errors import InputError
-from toolcrib.commands.options import CatalogOption
+from toolcrib.commands.options import CatalogOption, ConfigOption, FollowedPolicyOption, ServedBundleOption
 from toolcrib.commands.serve import source_of
 
 if TYPE_CHECKING:
@@ -18,25 +18,13 @@ _LINGER_S = 25
 
 
 def mcp_command(
-    bundle: Annotated[
-        str,
-        typer.Option(
-            "--bundle",
-            "-b",
-            help="A bundle's folder, a registered one (models:/toolcrib@champion), or 'none'.",
-            show_default=False,
-        ),
-    ],
+    bundle: ServedBundleOption,
     catalog: CatalogOption,
     upstreams: Annotated[
         Path, typer.Option("--upstreams", "-u", help="The YAML file that names the MCP servers.", show_default=False)
     ],
-    config: Annotated[
-        Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
-    ] = None,
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
-    ] = None,
+    config: ConfigOption = None,
+    policy: FollowedPolicyOption = None,
     grant: Annotated[
         str | None, typer.Option("--as", help="Over stdio: whose grant of the config holds; default: identity.dev.")
     ] = None,

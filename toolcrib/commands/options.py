@@ -15,3 +15,19 @@ TracesOption = Annotated[
     Path, typer.Option("--traces", "-t", help="What happened: a traces.parquet, or the plain .jsonl form.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+
+ServedBundleOption = Annotated[
+    str,
+    typer.Option(
+        "--bundle",
+        "-b",
+        help="A bundle's folder, a registered one (models:/toolcrib@champion), or 'none'.",
+        show_default=False,
+    ),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
+]
+FollowedPolicyOption = Annotated[
+    Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
+]

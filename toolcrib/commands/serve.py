@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data.errors import InputError
-from toolcrib.commands.options import CatalogOption
+from toolcrib.commands.options import CatalogOption, ConfigOption, FollowedPolicyOption, ServedBundleOption
 from toolcrib.inputs import read_bundle
 
 if TYPE_CHECKING:
@@ -18,22 +17,10 @@ _LINGER_S = 25
 
 
 def serve_command(
-    bundle: Annotated[
-        str,
-        typer.Option(
-            "--bundle",
-            "-b",
-            help="A bundle's folder, a registered one (models:/toolcrib@champion), or 'none'.",
-            show_default=False,
-        ),
-    ],
+    bundle: ServedBundleOption,
     catalog: CatalogOption,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
-    ] = None,
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
-    ] = None,
+    config: ConfigOption = None,
+    policy: FollowedPolicyOption = None,
     database: Annotated[
         str | None, typer.Option("--database", help="Where traces go: a SQLite file or postgresql://...")
     ] = None,
