@@ -10,6 +10,7 @@ from data.errors import InputError
 from data.importers.anthropic import read_anthropic
 from data.importers.bfcl import Bfcl, load_bfcl
 from data.importers.document import check_size
+from data.importers.langchain import cards_of_langchain, read_langchain
 from data.importers.live import Server, read_live
 from data.importers.mcp import read_mcp
 from data.importers.openai import read_openai
@@ -19,20 +20,21 @@ from data.importers.terms import Terms
 from data.jsonl import read_cards
 from data.plain import Place
 
-CATALOG_FORMATS = ("jsonl", "mcp", "openai", "anthropic", "bfcl", "openapi")
+CATALOG_FORMATS = ("jsonl", "mcp", "openai", "anthropic", "bfcl", "openapi", "langchain")
 
 __all__ = [
     "CATALOG_FORMATS",
     "Bfcl",
     "ImportReport",
     "Server",
+    "cards_of_langchain",
     "import_catalog",
     "load_bfcl",
 ]
 
 
 def import_catalog(
-    src: Path | Server | None,
+    src: Path | str | Server | None,
     format: str,
     *,
     domain: str | None = None,
@@ -41,13 +43,13 @@ def import_catalog(
     skip_bad: bool = False,
 ) -> tuple[Catalog, ImportReport]:
     """The tools of `src` in one of CATALOG_FORMATS. `src` None is the installed BFCL, for that format only; a live
-    Server is for mcp only.
+    Server is for mcp only; langchain's is `module:attribute`, whose code runs.
 
     `domain` (the server's or application's name), `trust`, `tenant` and `skip_bad` (leave out and count what is no
-    tool) are for mcp, openai, anthropic and openapi, whose files say none of it; the default trust is third_party,
-    whose hints never lower a risk. Tools of a tenant are seen by that tenant only, and have `<tenant>/` before their
-    ids. Raises InputError for an unknown format, an option that the format has no use for, and, unless `skip_bad`,
-    for anything in the source that is not a tool; never half a catalog.
+    tool) are for mcp, openai, anthropic, openapi and langchain, whose tools say none of it; the default trust is
+    third_party, whose hints never lower a risk. Tools of a tenant are seen by that tenant only, and have `<tenant>/`
+    before their ids. Raises InputError for an unknown format, an option that the format has no use for, and, unless
+    `skip_bad`, for anything in the source that is not a tool; never half a catalog.
     """
     if format not in CATALOG_FORMATS:
         raise _unknown(format, CATALOG_FORMATS, "catalog")
@@ -61,7 +63,7 @@ def import_catalog(
             raise InputError(f"format {format} is read from a file", hint="a live server speaks mcp")
         return read_live(src, terms)
     if format == "bfcl":
-        source = load_bfcl(src)
+        source = load_bfcl(None if src is None else Path(src))
         merged = source.functions - len(source.catalog)
         return source.catalog, source.report.model_copy(
             update={
@@ -70,6 +72,8 @@ def import_catalog(
                 "skipped": {"the same function, offered again": merged},
             }
         )
+    if format == "langchain":
+        return read_langchain(str(src or ""), terms)
     path = _needed(src, format)
     if format == "jsonl":
         parsed = read_cards(path)
@@ -86,7 +90,7 @@ def _unknown(format: str, known: tuple[str, ...], what: str) -> InputError:
     return InputError(f"'{format}' is not a {what} format", hint=f"one of {', '.join(known)}")
 
 
-def _needed(src: Path | None, format: str) -> Path:
+def _needed(src: Path | str | None, format: str) -> Path:
     if src is None:
         raise InputError(f"format {format} needs a file to read")
     return Path(src)

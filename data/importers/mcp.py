@@ -41,7 +41,7 @@ def mcp_catalog(document: Any, source: str, server: str, terms: Terms) -> tuple[
         annotations = definition.get("annotations") or {}
         if not isinstance(annotations, dict):
             raise place.error("expected an object", "annotations")
-        claimed = _claimed_risk(annotations, place)
+        claimed = claimed_risk(annotations, place)
         if claimed is Risk.READ_ONLY and infer_risk(name) is Risk.DESTRUCTIVE:
             seen.notes.append(f"'{name}' says that it only reads, and its name says that it destroys")
         seen.pass_over(definition, _READ_KEYS)
@@ -82,10 +82,11 @@ def _pages(document: Any, source: str, seen: Gathering) -> Definitions:
     return found
 
 
-def _claimed_risk(annotations: Mapping[str, Any], place: Place) -> Risk:
+def claimed_risk(annotations: Mapping[str, Any], place: Place, field: str = "annotations") -> Risk:
+    """The risk that a tool's hints claim, by the protocol's reading. Raises InputError for a hint that is none."""
     for hint in _HINTS:
         if annotations.get(hint) is not None and not isinstance(annotations[hint], bool):
-            raise place.error("expected true or false", f"annotations.{hint}")
+            raise place.error("expected true or false", f"{field}.{hint}")
     destroys = annotations.get("destructiveHint")
     if annotations.get("readOnlyHint"):
         # the protocol gives destructiveHint no meaning here; a server that says both is taken at its worse word
