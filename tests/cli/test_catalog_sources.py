@@ -89,6 +89,20 @@ def test_an_openapi_document_is_imported_for_a_tenant(run: Run, tmp_path: Path) 
     assert (card.tool_id, card.tenants, card.risk.word) == ("acme/shop.get_orders", ("acme",), "read_only")
 
 
+def test_langchain_tools_are_imported_from_a_module_in_the_working_directory(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crib_bench.py").write_text(
+        "from langchain_core.tools import tool\n@tool\ndef add(a: int, b: int) -> int:\n    'Add two numbers.'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    ran = run("catalog", "import", "crib_bench:add", "--format", "langchain", "--domain", "sums", "-o", "c.jsonl")
+    assert (ran.code, "1 of 1 imported" in ran.out) == (0, True)
+    assert load_catalog(tmp_path / "c.jsonl").ids == ("sums.add",)
+    ran = run("catalog", "import", "crib_bench.py", "--format", "langchain", "-o", "d.jsonl")
+    assert (ran.code, ran.err.count("\n"), "expected MODULE:ATTRIBUTE" in ran.err) == (2, 1, True)
+
+
 def test_what_is_broken_stops_the_import_or_is_left_out_as_the_command_says(run: Run, tmp_path: Path) -> None:
     source, out = write_json(tmp_path / "s.json", {"tools": [{"name": "a"}, {"name": "a"}, 5]}), tmp_path / "c.jsonl"
     refused = run("catalog", "import", source, "--format", "mcp", "-o", out)

@@ -68,7 +68,10 @@ def import_command(
     form: Annotated[str, typer.Option("--format", help=f"What SRC holds: {', '.join(CATALOG_FORMATS)}.")],
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[SRC]", help="The file or folder, or the http(s) address of an MCP server."),
+        typer.Argument(
+            metavar="[SRC]",
+            help="The file or folder, the http(s) address of an MCP server, or MODULE:ATTRIBUTE of LangChain tools.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
