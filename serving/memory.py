@@ -109,6 +109,7 @@ class UsageMemory:
         nobody = np.zeros(len(used), np.bool_)
         self.counts, self._failures = self._weights(nobody)
         self.observations = np.bincount(tool[tool >= 0], minlength=len(cards))
+        self.failed_calls = np.bincount(tool[(tool >= 0) & failed], minlength=len(cards))
         self._used = np.flatnonzero(self.counts > 0)
         sums = self._sum(nobody, self._used)
         self._centroids = unit(sums)

@@ -6,10 +6,10 @@ Admission, each tool once, whatever does not fit being skipped for a smaller one
 2. the best-ranked tool that fits (of each subgoal, where there are several), so that a long session cannot crowd out
    what is asked for now;
 3. tools already used in the session, the most recent first;
-4. everything else in rank order.
+4. everything else in rank order; where a menu has a guarantee, only what that needs.
 
-Then exploration may give one slot to an under-observed tool: a free one if some eligible tool fits there, else that of
-the lowest-ranked tool. Core tools, used tools and the best-ranked tools never lose their place.
+Then exploration may give one slot to an under-observed candidate: a free one if some eligible tool fits there, else that
+of the lowest-ranked tool. Core tools, used tools and the best-ranked tools never lose their place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import InputError
-from serving.explore import Exploration, draw
+from serving.explore import Exploration, draw, shares
 from serving.slice import MenuEntry
 
 MAX_TOOLS = 12
@@ -47,11 +47,21 @@ class MenuLimits:
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A place that goes with probability `rate` to one of the rows `tried`, otherwise to row `displaced` or nobody."""
+    """A place that goes with probability `rate` to one of the rows `tried`, otherwise to row `displaced` or nobody.
+
+    `share` (k,) of each of `tried` in the rate; they sum to 1.
+    """
 
     rate: float
     tried: NDArray[np.intp]
+    share: NDArray[np.float64]
     displaced: int | None
+
+    @property
+    def chance(self) -> NDArray[np.float64]:
+        """(k,): the exact chance that each of `tried` gets the place."""
+        chances: NDArray[np.float64] = self.rate * self.share
+        return chances
 
 
 @dataclass(frozen=True)
@@ -70,8 +80,8 @@ class Menu:
         """tool id -> the exact chance, over request ids, that such a request shows it; absent: it never is shown."""
         chances = {entry.tool_id: entry.propensity for entry in self.entries}
         if self.slot is not None:
-            each = self.slot.rate / len(self.slot.tried)
-            chances |= {tool_ids[row]: each for row in self.slot.tried.tolist()}
+            tried = zip(self.slot.tried.tolist(), self.slot.chance.tolist(), strict=True)
+            chances |= {tool_ids[row]: chance for row, chance in tried}
             if self.slot.displaced is not None:
                 chances[tool_ids[self.slot.displaced]] = 1.0 - self.slot.rate
         return {tool: chance for tool, chance in chances.items() if chance > 0.0}
@@ -129,12 +139,14 @@ def build_menu(
     limits: MenuLimits,
     exploration: Exploration | None = None,
     ahead: int = 1,
+    needed: NDArray[np.bool_] | None = None,
 ) -> Menu:
     """Choose the menu.
 
     `tool_ids`, `tokens` and `allowed` (n,) are by catalog row. `core`, `used` (oldest first) and `ranked` (best first)
     are catalog rows, `relevance` belongs to `ranked`. A row that is not allowed is passed over wherever it stands.
-    `ahead`: how many of `ranked` come before the used tools. A core or used tool that was also ranked keeps its
+    `ahead`: how many of `ranked` come before the used tools. `needed`, bool (n,) by catalog row: of what else is ranked
+    only these are admitted, where it is given. A core or used tool that was also ranked keeps its
     relevance and rank (0 = best). Core tools that meet a limit are in `left_out` like any other: the caller of this
     function says so to the operator.
     """
@@ -147,7 +159,9 @@ def build_menu(
     for row in board.admitted.keys() & set(used):
         if board.admitted[row] == "ranked":
             board.admitted[row] = "used"
-    board.admit(ranked_allowed, "ranked")
+    board.admit((row for row in ranked_allowed if needed is None or needed[row]), "ranked")
+    if needed is not None:
+        board.left_out |= {row: "not_needed" for row in ranked_allowed if not needed[row] and row not in board.admitted}
     best = frozenset([row for row in ranked_allowed if row in board.admitted][:ahead])
     slot = _open_slot(board, allowed, exploration, best) if exploration is not None else None
     propensity = _explore(board, slot, exploration) if slot is not None and exploration is not None else {}
@@ -182,12 +196,15 @@ def _open_slot(
     if not len(tried) and last is not None and last not in best:
         displaced = last
         tried = np.flatnonzero(open_to_try & (board.tokens <= board.left + int(board.tokens[displaced])))
-    return Slot(exploration.rate, tried, displaced) if len(tried) else None
+    if not len(tried):
+        return None
+    rate, share = shares(exploration, tried, displaced)
+    return Slot(rate, tried[share > 0.0], share[share > 0.0], displaced) if rate > 0.0 else None
 
 
 def _explore(board: _Board, slot: Slot, exploration: Exploration) -> dict[int, float]:
     """Let the draw fill the slot; the propensities, by row, of the tools it concerns."""
-    choice = draw(exploration.request_id, slot.rate, len(slot.tried))
+    choice = draw(exploration.request_id, slot.rate, slot.share)
     if choice is None:
         return {} if slot.displaced is None else {slot.displaced: 1.0 - slot.rate}
     if slot.displaced is not None:
@@ -196,4 +213,4 @@ def _explore(board: _Board, slot: Slot, exploration: Exploration) -> dict[int, f
     explored = int(slot.tried[choice])
     board.left_out.pop(explored, None)
     board.admit([explored], "explored")
-    return {explored: slot.rate / len(slot.tried)}
+    return {explored: float(slot.chance[choice])}

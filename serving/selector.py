@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,13 +20,15 @@ from data.catalog import Catalog, content_hash
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
+from serving import conformal
 from serving.bundle import ABSTENTION, RELEVANCE, Bundle, load_bundle
+from serving.conformal import MENU_RISK, Bars, bars, read_menu_risk
 from serving.cross_encoder import CrossEncoderReranker, corrected, reader_of
 from serving.disclosure import approximate_tokens, token_count
 from serving.embedding_cache import EmbeddingCache, EmbeddingKey
 from serving.encoder import Encoded, Encoder
 from serving.evidence import Evidence, evidence, gather, reading_order, same_domain, signals
-from serving.explore import Exploration, eligible_tools
+from serving.explore import Exploration, Showings, eligible_tools, new_enough
 from serving.features import Signals
 from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
@@ -43,6 +46,7 @@ from serving.slice import Abstention, MenuEntry, Recovery, Slice, StageRecord
 from serving.tiebreak import tiebreak
 
 UNTRAINED = "none"
+_LIMITS = ("max_tools", "token_budget")
 
 
 class Versions(NamedTuple):
@@ -52,6 +56,7 @@ class Versions(NamedTuple):
     bundle: str
     policy: str
     settings: str
+    showings: str = ""
 
 
 class Unavailable(NamedTuple):
@@ -88,7 +93,10 @@ class Selector:
         self._head = self._optional_head(RELEVANCE)
         self._fit = self._optional_head(ABSTENTION)
         self._cross = self._cross_encoder()
+        self._bars = self._menu_bars()
         self.down = _unavailable(())
+        self._spent = np.zeros(len(catalog), np.int64)
+        self._seen_days = _days([card.first_seen for card in catalog.cards])
         self.memory = lru_cache(maxsize=64)(self._memory_of)
         self._filtered = lru_cache(maxsize=64)(self._filter_record)
         self._tokens = self._token_costs()
@@ -119,6 +127,17 @@ class Selector:
         other = copy.copy(self)
         other.policy, other.versions = policy, self.versions._replace(policy=policy.version)
         return other
+
+    def with_showings(self, showings: Showings) -> Selector:
+        """A selector that differs in what budgets of exploration have been spent and shares all that was loaded."""
+        other = copy.copy(self)
+        other._spent = np.array([showings.by_tool.get(tool, 0) for tool in self.catalog.ids], np.int64)
+        other.versions = self.versions._replace(showings=showings.version)
+        return other
+
+    def explore_rate(self, tenant: str) -> float:
+        """The share of a tenant's requests that may try a tool."""
+        return self.settings.explore_rates.get(tenant, self.settings.explore_rate)
 
     @property
     def unavailable(self) -> frozenset[str]:
@@ -191,6 +210,7 @@ class Selector:
             seen = self._rerank(query, encoded, found, rows, self._last_tool(who, mask.allowed), run)
         with run.stage("relevance"):
             rows, relevant, stance = self._judge(query, found, rows, seen, run)
+            needed = self._needed(found, rows, relevant, run)
         with run.stage("tiebreak"):
             order = self._order(rows, relevant)
         return Judged(
@@ -204,6 +224,7 @@ class Selector:
             allowed=allowed,
             permitted=permitted,
             run=run,
+            needed=needed,
         )
 
     def show(self, judged: Judged, limits: MenuLimits, request_id: str, recovery: Recovery | None = None) -> Slice:
@@ -241,6 +262,7 @@ class Selector:
         best = np.full(len(catalog), np.nan)
         for one in standing:
             best[one.rows] = np.fmax(best[one.rows], one.relevant)
+        needed = self._needed_by_any(standing)
         menu = build_menu(
             catalog.ids,
             self._tokens,
@@ -250,13 +272,23 @@ class Selector:
             ranked=ranked.tolist(),
             relevance=best[ranked].tolist(),
             limits=limits,
-            exploration=self._exploration(standing, request_id) if standing else None,
+            exploration=self._exploration(standing, best, request_id) if standing else None,
             ahead=max(1, len({int(one.rows[0]) for one in standing if len(one.rows)})),
+            needed=needed,
         )
         left_out = dict(menu.left_out)
+        if needed is not None:
+            short = [t for t, why in left_out.items() if why in _LIMITS and needed[catalog.row[t]]]
+            if short:
+                run.degrade(
+                    "menu", f"{len(short)} of the tools that the guarantee needs do not fit the menu", "standing"
+                )
         for tool_id, limit in menu.left_out.items():
             if catalog[tool_id].core:
                 run.degrade("menu", f"core tool '{tool_id}' does not fit the menu ({limit})", "standing")
+        if menu.slot is not None:
+            tried = zip(menu.slot.tried.tolist(), menu.slot.chance.tolist(), strict=True)
+            run.note("explore", len(menu.slot.tried), scores={catalog.ids[row]: chance for row, chance in tried})
         if not standing:
             left_out = {catalog.ids[row]: "abstained" for one in judged for row in one.rows.tolist()}
         run.note("menu", len(menu.entries), left_out)
@@ -412,28 +444,62 @@ class Selector:
         manifest = self.bundle.manifest
         return abstention(fit, query, manifest.missing_below, manifest.widen_below, named=named)
 
+    def _needed(
+        self, found: Evidence, rows: NDArray[np.int64], relevant: NDArray[np.float64], run: Run
+    ) -> NDArray[np.bool_] | None:
+        """Which tools (n,) a menu with the guarantee of the settings needs; `rows` are the candidates, best first."""
+        alpha = self.settings.menu_alpha
+        if alpha is None or not len(rows):
+            return None
+        if self._bars is None or found.usage is None or np.isnan(relevant).any():
+            why = "the bundle does not know its risk" if self._bars is None else "there is no relevance to go by"
+            run.degrade("menu", f"the menu has no guarantee: {why}", "standing")
+            return None
+        is_new = found.usage.count[rows] <= 0
+        for kind, bar, there in (("warm", self._bars.warm, ~is_new), ("cold", self._bars.cold, is_new)):
+            if bar is None and there.any():
+                run.degrade("menu", f"no menu of {kind} tools misses as little as {alpha:g}", "standing")
+        needed = np.zeros(len(self.catalog), np.bool_)
+        needed[rows[conformal.needed(relevant, is_new, self._bars)]] = True
+        return needed
+
+    def _needed_by_any(self, judged: Sequence[Judged]) -> NDArray[np.bool_] | None:
+        masks = [one.needed for one in judged if one.needed is not None]
+        return np.logical_or.reduce(masks) if masks and len(masks) == len(judged) else None
+
     def _order(self, rows: NDArray[np.int64], relevant: NDArray[np.float64]) -> NDArray[np.int64]:
         if np.isnan(relevant).any():
             return np.arange(len(rows))
         return tiebreak(relevant, self.index.cost[rows], self.index.p50[rows], rows, self.settings.margin)
 
-    def _exploration(self, standing: Sequence[Judged], request_id: str) -> Exploration:
-        settings, memory = self.settings, self.memory(standing[0].who.tenant)
-        observed = memory.observations if memory is not None else np.zeros(len(self.catalog))
+    def _exploration(self, standing: Sequence[Judged], best: NDArray[np.float64], request_id: str) -> Exploration:
+        """What these subgoals may try; `best` (n,) is the relevance of their candidates."""
+        settings, who, n = self.settings, standing[0].who, len(self.catalog)
+        memory = self.memory(who.tenant)
+        observed, failed = (memory.observations, memory.failed_calls) if memory is not None else np.zeros((2, n), int)
+        candidates = np.zeros(n, np.bool_)
+        for one in standing:
+            candidates[one.rows] = True
         eligible = eligible_tools(
-            standing[0].allowed,
-            np.logical_or.reduce([one.permitted for one in standing]),
+            candidates & (self._spent < settings.explore_showings),
             self.index.risk,
-            observed.astype(np.int64),
-            threshold=settings.explore_below,
+            observed - failed,
+            failed,
+            width=settings.explore_width,
             explore_writes=settings.explore_writes,
         )
-        return Exploration(request_id, settings.explore_rate, eligible)
+        eligible &= new_enough(self._seen_days, standing[0].allowed, settings.explore_days)
+        return Exploration(request_id, self.explore_rate(who.tenant), eligible, best, observed)
 
     # What is made once
 
     def _optional_head(self, name: str) -> Head | None:
         return Head(self.bundle.file(name)) if self.bundle is not None and self.bundle.has(name) else None
+
+    def _menu_bars(self) -> Bars | None:
+        if self.settings.menu_alpha is None or self.bundle is None or not self.bundle.has(MENU_RISK):
+            return None
+        return bars(read_menu_risk(self.bundle.file(MENU_RISK)), self.settings.menu_alpha)
 
     def _cross_encoder(self) -> CrossEncoderReranker | None:
         if self.bundle is None or self.bundle.manifest.reranker != "cross_encoder":
@@ -476,6 +542,11 @@ def as_subgoal(given: Subgoal | str) -> Subgoal:
     except ValueError as error:
         problem = "is too long" if len(given) > MAX_GOAL_CHARACTERS else "is no text that can be encoded"
         raise InputError(problem, field="goal", hint="give one step, not a transcript") from error
+
+
+def _days(moments: Sequence[datetime | None]) -> NDArray[np.float64]:
+    """Moments as days since the epoch, NaN for none."""
+    return np.array([np.nan if moment is None else moment.timestamp() / 86_400 for moment in moments])
 
 
 def _unavailable(tool_ids: Iterable[str]) -> Unavailable:

@@ -5,8 +5,8 @@ settings, the whole caller, the tools that are down, the subgoal and every other
 change needs to be announced: a changed grant or card is another key, on every replica.
 
 The request id enters a decision twice. It is a field of the slice, which a hit replaces (and the slice's id with it,
-which follows from the request id and the decision's digest). And it seeds exploration: a request whose draw explores is
-decided anew, unless it is known that nothing can be explored. What is kept is always the regular decision.
+which follows from the request id and the decision's digest). And it seeds exploration: a request whose draw may explore
+is decided anew, unless it is known that nothing can be explored. What is kept is always the regular decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from data.catalog import content_hash
 from data.context import Caller, Subgoal
-from serving.explore import draw
+from serving.explore import explores
 from serving.lru import Lru
 from serving.selector import Selector, as_subgoal
 from serving.slice import Slice, StageRecord, slice_id
@@ -36,7 +36,6 @@ class SliceKey(NamedTuple):
 
     digest: str
     caller_key: str
-    explore_rate: float
 
 
 class Found(NamedTuple):
@@ -58,13 +57,13 @@ class CacheFigures:
 
 
 class _Kept(NamedTuple):
-    """A regular decision. `shared` are the digests of its first records, which are kept apart; `inert`: nothing could
-    be explored, so that every request gets this decision."""
+    """A regular decision. `shared` are the digests of its first records, which are kept apart; `explore_rate`: the
+    share of the requests that try a tool, and so do not get this decision."""
 
     slice: Slice
     digest: str
     shared: tuple[str, ...]
-    inert: bool
+    explore_rate: float
 
 
 def slice_key(
@@ -85,7 +84,7 @@ def slice_key(
     caller_key = selector.caller_key(caller)
     # a caller key is cut short: `who` is not
     digest = content_hash([*selector.versions, caller_key, who, said, form, *goals])
-    return SliceKey(digest, caller_key, selector.settings.explore_rate)
+    return SliceKey(digest, caller_key)
 
 
 class SliceCache:
@@ -133,7 +132,6 @@ class SliceCache:
         explored = any(entry.explored for entry in made.menu)
         if passing or explored or made.caller_key != key.caller_key:
             return
-        inert = _explores(key, made.request_id)  # it would have explored, and there was nothing to
         shared = tuple(takewhile(lambda record: record.stage in _SHARED, made.record))
         own = made.record[len(shared) :]
         for record in shared:
@@ -142,7 +140,7 @@ class SliceCache:
             made.model_copy(update={"record": own, "timings_ms": {}}),
             made.digest(),
             tuple(record.digest for record in shared),
-            inert,
+            _explore_rate(made),
         )
         self._slices.put(key, kept, _weight(kept.slice))
 
@@ -183,7 +181,7 @@ class SliceCache:
         if not request_id.strip():
             return None  # nothing to draw by: the selector says so
         kept = self._slices.get(key)
-        if kept is None or (not kept.inert and _explores(key, request_id)):
+        if kept is None or explores(request_id, kept.explore_rate):
             return None
         record = []
         for digest in kept.shared:
@@ -194,9 +192,10 @@ class SliceCache:
         return kept, (*record, *kept.slice.record)
 
 
-def _explores(key: SliceKey, request_id: str) -> bool:
-    """Whether this request tries a tool, if there is one to try."""
-    return draw(request_id, key.explore_rate, 1) is not None
+def _explore_rate(made: Slice) -> float:
+    """The rate at which such requests explore, 0 where nothing can be tried; rounded up, never down."""
+    chances = [sum(record.scores.values()) for record in made.record if record.stage == "explore"]
+    return sum(chances) * (1.0 + 1e-9)
 
 
 def _weight(made: Slice) -> int:

@@ -33,7 +33,7 @@ def selectors(trained: Trained) -> Selectors:
 
     @cache
     def made(rate: float, max_tools: int) -> tuple[Selector, Selector]:
-        how = SelectorSettings(explore_rate=rate, explore_below=100, max_tools=max_tools, candidates=4)
+        how = SelectorSettings(explore_rate=rate, explore_width=0.0, max_tools=max_tools, candidates=4)
         bundle = load_bundle(trained.bundle)
         keeping = Selector(bundle, tiny.catalog(), settings=how, embeddings=EmbeddingCache())
         return keeping, Selector(bundle, tiny.catalog(), settings=how)
@@ -110,7 +110,7 @@ def test_most_requests_are_answered_from_the_cache_and_the_exploring_ones_are_no
 
 
 def test_where_nothing_can_be_explored_even_certain_exploration_is_answered_from_the_cache(trained: Trained) -> None:
-    how = SelectorSettings(explore_rate=1.0, explore_below=0)
+    how = SelectorSettings(explore_rate=1.0, explore_width=0.5)
     selector, kept = Selector.load(trained.bundle, tiny.catalog(), settings=how), SliceCache()
     cached = [kept.ask(selector, "send the email", Caller(), request_id=f"r{number}").cached for number in range(3)]
     assert cached == [False, True, True]
@@ -202,7 +202,10 @@ OTHER_SETTINGS: dict[str, Any] = {
     "max_tools": 11,
     "token_budget": 5999,
     "explore_rate": 0.03,
-    "explore_below": 4,
+    "explore_rates": {"acme": 0.0},
+    "explore_width": 0.2,
+    "explore_days": 30.0,
+    "explore_showings": 100,
     "explore_writes": True,
     "threads": 2,
     "allow_foreign_catalog": True,

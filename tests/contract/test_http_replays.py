@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shop import PEOPLE, Shop, open_shop
 
 GRANTED = {**PEOPLE, "backend": {"tenant": "acme", "may_act_for": True, "scopes": ["accounts"], "connections": ["crm"]}}
-SETTINGS = {"selector": {"explore_rate": 0.3, "explore_below": 100, "max_tools": 5}}
+SETTINGS = {"selector": {"explore_rate": 0.3, "explore_width": 0.0, "max_tools": 5}}
 QUIET = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -222,7 +222,7 @@ def test_exploration_takes_no_steps_best_tool(bundle: Bundle, goals: list[str], 
 
 def test_the_observed_share_of_each_shown_tool_matches_its_logged_chance(bundle: Bundle) -> None:
     rate, rounds = 0.4, 600
-    selector = Selector(bundle, CATALOG, settings=SelectorSettings(explore_rate=rate, explore_below=100))
+    selector = Selector(bundle, CATALOG, settings=SelectorSettings(explore_rate=rate, explore_width=0.0))
     seen: Counter[str] = Counter()
     logged: dict[str, float] = {}
     for number in range(rounds):

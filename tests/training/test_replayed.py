@@ -46,7 +46,7 @@ def test_the_called_tool_carries_the_logged_and_the_new_chance(selector: Selecto
 
 
 def test_the_new_selectors_own_exploration_is_part_of_its_chances(trained: Trained) -> None:
-    settings = SelectorSettings(explore_rate=0.5, max_tools=3, explore_below=1000)
+    settings = SelectorSettings(explore_rate=0.5, max_tools=3, explore_width=0.0)
     exploring = Selector.load(trained.bundle, unrestricted(trained.catalog), settings=settings)
     log, _ = replay([decided(0)], exploring)
     shares = dict.fromkeys(MENU, 0.0)
