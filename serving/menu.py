@@ -8,8 +8,8 @@ Admission, each tool once, whatever does not fit being skipped for a smaller one
 3. tools already used in the session, the most recent first;
 4. everything else in rank order; where a menu has a guarantee, only what that needs.
 
-Then exploration may give one slot to an under-observed candidate: a free one if some eligible tool fits there, else that
-of the lowest-ranked tool. Core tools, used tools and the best-ranked tools never lose their place.
+Then exploration may give one slot to an under-observed candidate: a free one if some eligible tool fits there, else
+that of the lowest-ranked tool. Core tools, used tools and the best-ranked tools never lose their place.
 """
 
 from __future__ import annotations
