@@ -43,7 +43,8 @@ class Run:
 class Judged:
     """One subgoal judged: candidates as catalog rows, best first, with their relevance (NaN without a trained head).
 
-    `allowed` and `permitted` are bool (n,) by catalog row: past the mask, and past the request filter too.
+    `allowed` and `permitted` are bool (n,) by catalog row: past the mask, and past the request filter too. So is
+    `needed`: the candidates that a menu with a guarantee needs, None where a menu is as long as it may be.
     """
 
     goal: Subgoal
@@ -56,6 +57,7 @@ class Judged:
     allowed: NDArray[np.bool_]
     permitted: NDArray[np.bool_]
     run: Run
+    needed: NDArray[np.bool_] | None = None
 
     @property
     def stands(self) -> bool:

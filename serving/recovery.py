@@ -151,7 +151,8 @@ def _reordered(selector: Selector, judged: Judged, failed: tuple[Failure, ...]) 
         return 0 if card.tool_id in to_fix else 3 if card.tool_id in ids else 2 if card.domain in servers else 1
 
     order = np.argsort([place(row) for row in judged.rows.tolist()], kind="stable")
-    return replace(judged, rows=judged.rows[order], relevant=judged.relevant[order])
+    # as wide as it may be: what was enough before the call failed was not
+    return replace(judged, rows=judged.rows[order], relevant=judged.relevant[order], needed=None)
 
 
 def _advice(selector: Selector, after: Refused, failed: tuple[Failure, ...]) -> str:

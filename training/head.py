@@ -28,7 +28,8 @@ class Request:
     """What a head learns from: the candidates' signals, which are right (k,), which say nothing (k,), and the group.
 
     `right` all False = no tool fits. `weight` (k,): how much each candidate's label counts, that of its mining rule.
-    `nothing`: share of the neighbours' votes for "nothing fitted".
+    `nothing`: share of the neighbours' votes for "nothing fitted". `lost`: for each right tool that is not among the
+    candidates, whether it has no past.
     """
 
     signals: Signals
@@ -38,6 +39,7 @@ class Request:
     group: int
     nothing: float
     gold: int
+    lost: tuple[bool, ...] = ()
 
 
 Classifier = Any

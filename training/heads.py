@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from data.card_text import query_text
 from serving.bundle import ABSTENTION, RELEVANCE, Reranker
+from serving.conformal import MENU_RISK
 from serving.cross_encoder import corrected
 from serving.evidence import Floats, reading_order
 from serving.features import features
@@ -31,6 +32,7 @@ from training.head import (
     without,
 )
 from training.material import head_requests
+from training.menu_risk import learn_menu_risk
 from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
 from training.rerankers import cross_encoder_of, drop_reranker_files
 from training.tracking import Run
@@ -78,6 +80,15 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     figures["ece"] = expected_calibration_error(
         np.concatenate(relevant), np.concatenate([request.right for request in views.logged])
     )
+    risk = learn_menu_risk(
+        shop,
+        chosen,
+        list(zip(views.logged, candidates, relevant, strict=True)),
+        list(zip(views.unlogged, rivals, relevant_unlogged, strict=True)),
+        views.new,
+    )
+    (shop.folder / MENU_RISK).write_text(risk.model_dump_json() + "\n", encoding="utf-8")
+    figures["menu_least_alpha_warm"], figures["menu_least_alpha_cold"] = risk.warm.least, risk.cold.least
     figures["relevance_onnx_diff"] = export_head(head, shop.folder / RELEVANCE, RELEVANCE_WIDTH)
     _learn_abstention(shop, list(zip(views.logged, relevant, strict=True)), head)
     drop_reranker_files(shop)

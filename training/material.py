@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.catalog import Catalog
-from serving.evidence import evidence, gather, same_domain, signals
+from serving.evidence import Evidence, evidence, gather, same_domain, signals
 from serving.index import Index
 from serving.memory import Link, Usage, UsageMemory, make_usage
 from training.decisions import Decision
@@ -100,10 +100,22 @@ def head_requests(
                 group=decision.group,
                 nothing=found.usage.nothing if found.usage is not None else 0.0,
                 gold=len(decision.tools),
+                lost=_lost(material, decision, rows, found),
             )
         )
         candidates.append(rows)
     return requests, candidates
+
+
+def _lost(material: Material, decision: Decision, rows: NDArray[np.int64], found: Evidence) -> tuple[bool, ...]:
+    """For each right tool that neither itself nor an equivalent is among the candidates: whether none has a past."""
+    row, candidates = material.catalog.row, frozenset(rows.tolist())
+    lost = []
+    for tool, _ in decision.tools:
+        good = [row[one] for one in (tool, *material.equivalents.get(tool, ())) if one in row]
+        if not candidates.intersection(good):
+            lost.append(found.usage is None or not (found.usage.count[good] > 0).any())
+    return tuple(lost)
 
 
 def interaction_examples(
