@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +17,9 @@ from data.logs.values import first, instant, items, mapping, text
 
 NO_SPAN = "a record that is no span"
 
-_NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
+_NO_PARENT = frozenset({"", "0" * 16})
+_HEX_ID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{16}")
+_BASE64_ID = re.compile(r"[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{11}=")
 _ERROR = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR"})
 
 
@@ -23,8 +27,13 @@ def otel_decisions(records: Iterable[Record], account: Account) -> Iterator[Deci
     """The steps of every trace in OTLP documents or single spans, in any order over any number of files."""
     keyed = ((raw["trace_id"], raw) for raw in raw_spans(records, account))
     for _, group in grouped(keyed, account):
-        spans = [span_of(raw, instant(raw["start"]), instant(raw["end"]), account) for raw in group]
-        yield from span_decisions(spans, account)
+        yield from trace_decisions(group, account)
+
+
+def trace_decisions(group: Iterable[dict[str, Any]], account: Account) -> Iterator[Decision]:
+    """The steps of one trace, from what `raw_spans` gave of its spans."""
+    spans = [span_of(raw, instant(raw["start"]), instant(raw["end"]), account) for raw in group]
+    yield from span_decisions(spans, account)
 
 
 def raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str, Any]]:
@@ -48,13 +57,13 @@ def raw_spans(records: Iterable[Record], account: Account) -> Iterator[dict[str,
 def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Account) -> Iterator[dict[str, Any]]:
     """One span with what is needed of it; a span of something else keeps its place in the tree and nothing more."""
     context = mapping(span.get("context"))
-    trace_id = text(first(span, ("traceId", "trace_id")) or first(context, ("trace_id", "traceId")))
-    span_id = text(first(span, ("spanId", "span_id")) or first(context, ("span_id", "spanId")))
+    trace_id = _id(first(span, ("traceId", "trace_id")) or first(context, ("trace_id", "traceId")))
+    span_id = _id(first(span, ("spanId", "span_id")) or first(context, ("span_id", "spanId")))
     if not trace_id or not span_id:
         account.skip(NO_SPAN, where)
         return
     account.records += 1
-    parent = text(first(span, ("parentSpanId", "parent_span_id", "parent_id")))
+    parent = _id(first(span, ("parentSpanId", "parent_span_id", "parent_id")))
     attributes = attributes_of(span.get("attributes"))
     told = is_told(attributes) or " " in text(span.get("name"))
     events = [
@@ -65,9 +74,9 @@ def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Ac
     failed, error = _failure(span, attributes, events)
     tenant = {key: value for key, value in resource.items() if "tenant" in key}
     yield {
-        "trace_id": trace_id.removeprefix("0x"),
-        "span_id": span_id.removeprefix("0x"),
-        "parent_id": "" if parent in _NO_PARENT else parent.removeprefix("0x"),
+        "trace_id": trace_id,
+        "span_id": span_id,
+        "parent_id": "" if parent in _NO_PARENT else parent,
         "name": text(span.get("name")),
         "attributes": {**tenant, **attributes} if told else tenant,
         "events": events,
@@ -77,6 +86,14 @@ def _raw(span: dict[str, Any], resource: dict[str, Any], where: str, account: Ac
         "error": error,
         "where": f"{where}, span {span_id[:32]}",
     }
+
+
+def _id(value: object) -> str:
+    """An id as it is written everywhere: in hexadecimal, also where protobuf's JSON made base64 of its bytes."""
+    found = text(value).removeprefix("0x")
+    if _BASE64_ID.fullmatch(found):
+        return b64decode(found).hex()
+    return found.lower() if _HEX_ID.fullmatch(found) else found
 
 
 def _failure(span: dict[str, Any], attributes: dict[str, Any], events: list[dict[str, Any]]) -> tuple[bool, str]:

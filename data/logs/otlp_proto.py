@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from data.errors import InputError
@@ -24,7 +24,7 @@ def proto_records(stream: BinaryIO, source: str, account: Account) -> Iterator[R
 
     Raises InputError where opentelemetry-proto is not installed.
     """
-    parse = _parser(source)
+    parse = parser(source)
     head = stream.peek(8)[:8]  # type: ignore[attr-defined]
     if head[0] == _RESOURCE_SPANS:
         messages: Iterator[bytes] = iter([stream.read(MAX_VALUE_BYTES)])
@@ -68,15 +68,18 @@ def _varint(stream: BinaryIO) -> int:
     return value
 
 
-def _parser(source: str) -> Any:
-    """bytes -> the message as OTLP JSON, or None for what is no message."""
+def parser(source: str) -> Callable[[bytes], dict[str, Any] | None]:
+    """bytes -> the message as OTLP JSON, or None for what is no message.
+
+    Raises InputError where opentelemetry-proto is not installed.
+    """
     try:
         from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # noqa: PLC0415
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415
         from opentelemetry.proto.trace.v1.trace_pb2 import TracesData  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            "OTLP protobuf files need opentelemetry-proto, which is not installed",
+            "OTLP in protobuf needs opentelemetry-proto, which is not installed",
             source=source,
             hint="pip install opentelemetry-proto, or export OTLP JSON",
         ) from error
@@ -86,7 +89,7 @@ def _parser(source: str) -> Any:
             read = TracesData.FromString(message)
         except DecodeError:
             return None
-        value: dict[str, Any] = MessageToDict(read)  # ids become base64 here, which tells them apart as well
+        value: dict[str, Any] = MessageToDict(read)
         return value
 
     return parse

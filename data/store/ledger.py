@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from data.store.database import Database
 from data.store.pairing import trace_of
-from data.store.records import Decision, Mask, OutcomeRecord, Record
-from data.store.rows import decision_of, decision_row, mask_row, outcome_row, withheld_of
+from data.store.records import Decision, Mask, OutcomeRecord, Record, SpanBatch
+from data.store.rows import decision_of, decision_row, mask_row, outcome_row, span_rows, withheld_of
 from data.store.sharing import put_together, taken_apart
-from data.store.tables import decisions, masks, observations, outcomes, tickets
+from data.store.tables import decisions, masks, observations, outcomes, spans, tickets
 from data.traces import Trace
 
 _MASKS_LOCK = 0x746F6F6C6D61736B  # "toolmask" in ASCII
@@ -25,11 +25,13 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Unpaired:
-    """What gives no trace: decisions without an outcome, outcomes without their decision, and pairs without text."""
+    """What gives no trace: decisions without an outcome, outcomes without their decision, pairs without text, and spans
+    that wait for the rest of theirs."""
 
     decisions: int
     outcomes: int
     hashed: int
+    spans: int
 
 
 class Ledger:
@@ -43,12 +45,19 @@ class Ledger:
 
         Raises ValueError for a record with a value that has no JSON form.
         """
-        rows: dict[sa.Table, list[dict[str, Any]]] = {decisions: [], outcomes: []}
+        with self.database.writing() as connection:
+            self.append_in(connection, records)
+
+    def append_in(self, connection: sa.Connection, records: Sequence[Record]) -> None:
+        """The same in a transaction that is open."""
+        rows: dict[sa.Table, list[dict[str, Any]]] = {decisions: [], outcomes: [], spans: []}
         shared: dict[str, Mask] = {}
         for record in records:
             match record:
                 case OutcomeRecord():
                     rows[outcomes].append(outcome_row(record))
+                case SpanBatch():
+                    rows[spans] += span_rows(record)
                 case Mask():
                     shared.setdefault(record.digest, record)
                 case Decision():
@@ -56,15 +65,14 @@ class Ledger:
                     rows[decisions].append(decision_row(apart))
                     if mask is not None:
                         shared.setdefault(mask.digest, mask)
-        with self.database.writing() as connection:
-            if shared:
-                self._keep_masks(connection, shared)
-            for table, found in rows.items():
-                if found:
-                    # in one order everywhere: two replicas with the same keys would else wait for each other for ever
-                    keys = [column.name for column in table.primary_key]
-                    found.sort(key=lambda row, keys=keys: [row[key] for key in keys])  # type: ignore[misc]
-                    connection.execute(self.database.insert_new(table), found)
+        if shared:
+            self._keep_masks(connection, shared)
+        for table, found in rows.items():
+            if found:
+                # in one order everywhere: two replicas with the same keys would else wait for each other for ever
+                keys = [column.name for column in table.primary_key]
+                found.sort(key=lambda row, keys=keys: [row[key] for key in keys])  # type: ignore[misc]
+                connection.execute(self.database.insert_new(table), found)
 
     def decision(self, slice_id: str) -> Decision | None:
         """The decision of this slice, its body whole; None for one that is not kept."""
@@ -118,6 +126,10 @@ class Ledger:
                 )
                 or 0,
                 connection.scalar(_paired(sa.select(sa.func.count())).where(*within, decisions.c.hashed)) or 0,
+                connection.scalar(
+                    count.select_from(spans).where(*_within(spans, since, until, tenant), spans.c.made.is_(False))
+                )
+                or 0,
             )
 
     def forget(self, principals: Collection[str], tenant: str | None = None) -> dict[str, int]:
@@ -129,7 +141,7 @@ class Ledger:
         with self.database.writing() as connection:
             if self.database.file is not None:
                 connection.exec_driver_sql("PRAGMA secure_delete=ON")  # else the bytes stay in the file's free pages
-            for table in (decisions, outcomes, tickets, observations):
+            for table in (decisions, outcomes, tickets, observations, spans):
                 theirs = [table.c.principal.in_(principals), *([] if tenant is None else [table.c.tenant == tenant])]
                 counts[table.name] = connection.execute(sa.delete(table).where(*theirs)).rowcount
         if self.database.file is not None:
@@ -146,6 +158,7 @@ class Ledger:
         gone = {
             decisions: [decisions.c.ts < older_than],
             outcomes: [outcomes.c.ts < older_than],
+            spans: [spans.c.ts < older_than],
             tickets: [tickets.c.created < older_than, tickets.c.expires <= now],
             observations: [sa.or_(observations.c.created < older_than, observations.c.expires <= now)],
         }

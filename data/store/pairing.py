@@ -32,6 +32,7 @@ def trace_of(row: Mapping[str, Any]) -> Trace:
         goal=row["goal"] if part is None else part["subgoal"]["goal"],
         mutation=row["mutation"] if part is None else part["subgoal"].get("mutation"),
         tool_id=tool,
+        caller={"agent": body["agent"]} if body.get("agent") else None,
         arguments=arguments if isinstance(arguments, dict) else None,
         catalog_version=row["catalog_version"],
         bundle_version=row["bundle_version"],

@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from data.errors import InputError
 from data.store.database import Database
-from data.store.records import Decision, Mask, OutcomeRecord, Record
+from data.store.errors import StoreError
+from data.store.records import Decision, Mask, OutcomeRecord, Record, SpanBatch
 
 SALT_VARIABLE = "TOOLCRIB_SALT"
 _SALT_BYTES = 32
+_NONCE_BYTES = 12
 _LEAST_SALT_CHARACTERS = 16
 
 _TEXTS = frozenset({"goal", "query", "caller_key"})
@@ -44,6 +49,10 @@ class TextRules:
                 if record.arguments is not None:
                     hashed["arguments"] = self._hash("text", json.dumps(record.arguments, sort_keys=True))
                 return record.model_copy(update=hashed)
+            case SpanBatch():
+                rows = tuple(span.model_copy(update={"body": self.sealed(span.body)}) for span in record.spans)
+                named = {"principal": self.principal(record.principal)}
+                return record.model_copy(update={**named, "spans": rows, "sealed": True})
             case Decision():
                 return record.model_copy(
                     update={
@@ -58,6 +67,23 @@ class TextRules:
     def principal(self, name: str) -> str:
         """The name by which a principal's records are kept."""
         return name if self.salt is None else self._hash("principal", name)
+
+    def sealed(self, body: bytes) -> bytes:
+        """`body`, encrypted (AES-GCM) under a key of the salt: what has to be kept whole for a while."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return nonce + self._cipher().encrypt(nonce, body, None)
+
+    def opened(self, body: bytes) -> bytes:
+        """What was sealed. Raises StoreError where this is not the salt, or there is none."""
+        try:
+            return self._cipher().decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], None)
+        except InvalidTag as error:
+            raise StoreError("it was sealed under another salt") from error
+
+    def _cipher(self) -> AESGCM:
+        if self.salt is None:
+            raise StoreError("it was sealed, and there is no salt (keep_text) to open it")
+        return AESGCM(hmac.digest(self.salt, b"spans", "sha256"))
 
     def _body(self, value: Any) -> Any:
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Records: what is kept of a decision, and of what became of a call."""
+"""Records: what is kept of a decision, of what became of a call, and of a trace whose spans are still coming."""
 
 from __future__ import annotations
 
@@ -103,4 +103,26 @@ class Mask(Frozen):
     withheld: Withheld
 
 
-Record = Decision | OutcomeRecord | Mask
+class SpanRow(Frozen):
+    """One span that waits for the rest of its trace. `size`: bytes of `body` as JSON; `body`: that, compressed."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    trace_id: Annotated[Key, Field(max_length=64)]
+    span_id: Annotated[Key, Field(max_length=64)]
+    root: bool
+    size: Count
+    body: bytes
+
+
+class SpanBatch(Frozen):
+    """Spans that came together. `ts` is when; `sealed`: their bodies can be read with the salt alone."""
+
+    tenant: Tenant = ""
+    principal: Principal
+    ts: Instant
+    sealed: bool = False
+    spans: tuple[SpanRow, ...]
+
+
+Record = Decision | OutcomeRecord | Mask | SpanBatch

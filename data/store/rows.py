@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from data.store.records import Decision, Mask, OutcomeRecord, Withheld
+from data.store.records import Decision, Mask, OutcomeRecord, SpanBatch, SpanRow, Withheld
 
 _LEVEL = 1  # a slice shrinks to a fifth in a tenth of a millisecond; higher levels gain little and take longer
 
@@ -29,6 +29,15 @@ def mask_row(mask: Mask) -> dict[str, Any]:
     return {"digest": mask.digest, "body": packed(mask.withheld)}
 
 
+def span_rows(batch: SpanBatch) -> list[dict[str, Any]]:
+    """The rows of a batch of spans."""
+    shared = {"tenant": batch.tenant, "principal": batch.principal, "ts": batch.ts, "sealed": batch.sealed}
+    return [
+        {**{name: getattr(span, name) for name in SpanRow.model_fields}, **shared, "made": False}
+        for span in batch.spans
+    ]
+
+
 def decision_of(row: Mapping[str, Any]) -> Decision:
     """The decision in a row, as it was taken apart."""
     return Decision.model_validate({**row, "body": unpacked(row["body"])})
@@ -42,7 +51,13 @@ def withheld_of(body: bytes) -> Withheld:
 
 def packed(value: Any) -> bytes:
     """JSON, compressed. ValueError for what JSON has no form for."""
-    return zlib.compress(json.dumps(value, allow_nan=False, separators=(",", ":")).encode(), _LEVEL)
+    return packed_with_size(value)[0]
+
+
+def packed_with_size(value: Any) -> tuple[bytes, int]:
+    """The same, and how many bytes the JSON has."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    return zlib.compress(text, _LEVEL), len(text)
 
 
 def unpacked(body: bytes) -> Any:

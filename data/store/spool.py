@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from data.store.errors import SpoolFullError, StoreError
 from data.store.frames import Piece, framed, pieces
-from data.store.records import Decision, Mask, OutcomeRecord, Record
+from data.store.records import Decision, Mask, OutcomeRecord, Record, SpanBatch
 from data.store.rows import packed, unpacked
 from data.store.sharing import taken_apart
 
@@ -29,7 +29,12 @@ _LOG = logging.getLogger("toolcrib.store")
 
 MAX_BYTES = 256 * 2**20
 _AT_ONCE = 500
-_KINDS: dict[str, type[Record]] = {"decision": Decision, "outcome": OutcomeRecord, "mask": Mask}
+_KINDS: dict[str, type[Record]] = {
+    "decision": Decision,
+    "outcome": OutcomeRecord,
+    "mask": Mask,
+    "spans": SpanBatch,
+}
 _KIND_OF = {model: kind for kind, model in _KINDS.items()}
 
 

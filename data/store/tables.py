@@ -86,6 +86,26 @@ outcomes = sa.Table(
 )
 """One row a reported call. `key` is the reporter's: a report that comes twice is one row. `tool_id` null: no call."""
 
+spans = sa.Table(
+    "spans",
+    metadata,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("principal", sa.Text, primary_key=True),
+    sa.Column("trace_id", sa.Text, primary_key=True),
+    sa.Column("span_id", sa.Text, primary_key=True),
+    sa.Column("ts", UtcTime, nullable=False, index=True),
+    sa.Column("root", sa.Boolean, nullable=False),
+    sa.Column("made", sa.Boolean, nullable=False),
+    sa.Column("sealed", sa.Boolean, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("ix_spans_waiting", "made", "tenant", "principal", "trace_id", "ts", "root", "size"),
+)
+"""One row a span that an agent sent. `ts` is when it came; `made`: the traces of its trace stand in the other tables.
+
+A row is let go of some time after that, so that what comes late or twice is still known for what it is.
+"""
+
 tickets = sa.Table(
     "tickets",
     metadata,

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from data.errors import InputError
-from serving.door import agent_routes, health_routes, operator_routes
+from serving.door import agent_routes, health_routes, operator_routes, otlp_routes
 from serving.door.crowd import Crowd
 from serving.door.errors import (
     CODES,
@@ -68,6 +68,8 @@ def create_app(door: Door, *, started: Hook | None = None, stopped: Hook | None 
     app.state.door = door
     for routes in (agent_routes, operator_routes, health_routes):
         app.include_router(routes.router, responses=_error_responses() if routes is not health_routes else {})
+    if door.intake is not None:
+        app.include_router(otlp_routes.router)
     app.add_exception_handler(DoorError, _refused)
     app.add_exception_handler(ServiceError, _refused_by_service)
     app.add_exception_handler(InputError, _bad_input)

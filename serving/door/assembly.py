@@ -18,9 +18,11 @@ from data.store.database import open_database
 from data.store.ledger import Ledger
 from data.store.privacy import text_rules
 from data.store.spool import Spool
+from data.store.waiting import Waiting
 from data.store.writer import TraceWriter
 from serving.door.app import create_app
 from serving.door.identity import Authenticator
+from serving.door.intake import Intake
 from serving.door.metrics import Metrics
 from serving.door.requests import Door
 from serving.door.settings import ServiceSettings, TraceSettings
@@ -97,7 +99,10 @@ class Assembly:
             policy=self._policy,
             keep_vectors=not settings.traces.keep_text,
         )
-        self.door = Door(service, authenticator, self.metrics, settings.limits, self.pool, self._splitter())
+        self.intake = self._intake(Waiting(ledger, rules)) if settings.otlp.enabled else None
+        self.door = Door(
+            service, authenticator, self.metrics, settings.limits, self.pool, self._splitter(), self.intake
+        )
         self._ledger = ledger
         self._gauges()
         self._tasks: list[asyncio.Task[None]] = []
@@ -145,6 +150,11 @@ class Assembly:
         self._closing.callback(remote.close)
         return remote.split
 
+    def _intake(self, waiting: Waiting) -> Intake:
+        made = Intake(self._settings.otlp, waiting, self.writer, lambda: self.watch.live.current.catalog, self.metrics)
+        self.metrics.gauge("spans_waiting", "Spans that no trace was made of, when last looked.", lambda: made.unmade)
+        return made
+
     def _gauges(self) -> None:
         gauge, pool, writer, policy = self.metrics.gauge, self.pool, self.writer, self._policy
         cache, embeddings = self.cache, self._embeddings
@@ -158,6 +168,8 @@ class Assembly:
 
     async def _start(self) -> None:
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._letting_go())]
+        if self.intake is not None:
+            self._tasks.append(asyncio.create_task(self.intake.run()))
 
     async def _stop(self) -> None:
         self.door.draining = True
@@ -168,6 +180,8 @@ class Assembly:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.pool.drain, _DRAIN_S)
         await loop.run_in_executor(None, self.writer.close, _DRAIN_S)
+        if self.intake is not None:
+            await loop.run_in_executor(None, self.intake.end)
         self._closing.close()
 
     async def _follow(self) -> None:

@@ -27,6 +27,7 @@ NO_RERANKER = "no_reranker"
 MODEL_FAILED = "model_failed"
 IDENTITY_UNAVAILABLE = "identity_unavailable"
 OVERLOADED = "overloaded"
+TOO_MANY_SPANS = "too_many_spans"
 STORE_UNAVAILABLE = "store_unavailable"
 
 CODES: Mapping[str, tuple[int, str]] = MappingProxyType(
@@ -45,6 +46,7 @@ CODES: Mapping[str, tuple[int, str]] = MappingProxyType(
         TOO_LARGE: (413, "the body is larger than the service reads"),
         UNSUPPORTED_MEDIA_TYPE: (415, "the body is not declared as `application/json`"),
         INVALID_BODY: (422, "the body is JSON and breaks a rule of its route, or a bound on depth, count or length"),
+        TOO_MANY_SPANS: (429, "too much of this sender's spans is kept already; `Retry-After` says when to try again"),
         INTERNAL: (500, "a failure of the service; nothing about it is told"),
         MODEL_FAILED: (500, "a model gave something that cannot be used, and nothing can stand in for it"),
         IDENTITY_UNAVAILABLE: (503, "who asks cannot be told: grants or signing keys cannot be read; nobody is let in"),

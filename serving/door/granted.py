@@ -22,6 +22,7 @@ class Identity:
     may_act_for: bool = False
     operator: bool = False
     may_confirm: bool = False
+    may_send_spans: bool = False
     envs: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
 
@@ -40,7 +41,7 @@ def of_grant(name: str, grant: Grant, principal: str) -> Identity:
         roles=grant.roles,
         allowed_tools=grant.allowed_tools,
     )
-    rights = grant.may_act_for, grant.operator, grant.may_confirm
+    rights = grant.may_act_for, grant.operator, grant.may_confirm, grant.may_send_spans
     return Identity(name, caller, *rights, envs=grant.envs, regions=grant.regions)
 
 
@@ -69,6 +70,7 @@ def of_claims(claims: Mapping[str, object], settings: JwtSettings) -> Identity:
         may_act_for=any(role.may_act_for for role in held),
         operator=any(role.operator for role in held),
         may_confirm=any(role.may_confirm for role in held),
+        may_send_spans=any(role.may_send_spans for role in held),
         envs=settings.envs,
         regions=settings.regions,
     )

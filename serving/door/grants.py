@@ -62,12 +62,14 @@ class Rights(Part):
     """What a holder may do at the door beyond asking for tools.
 
     `may_act_for`: name another principal in the body, for a backend that serves many people. `operator`: read slices
-    and explanations of everybody. `may_confirm`: decide about calls that wait for a person.
+    and explanations of everybody. `may_confirm`: decide about calls that wait for a person. `may_send_spans`: stream
+    spans in, which become traces to learn from.
     """
 
     may_act_for: bool = False
     operator: bool = False
     may_confirm: bool = False
+    may_send_spans: bool = False
 
 
 class Place(Part):
@@ -155,7 +157,7 @@ class IdentitySettings(Part):
 
     keys: tuple[KeyGrant, ...] = ()
     jwt: JwtSettings | None = None
-    dev: Grant = Grant(may_act_for=True, operator=True, may_confirm=True)
+    dev: Grant = Grant(may_act_for=True, operator=True, may_confirm=True, may_send_spans=True)
 
     @model_validator(mode="after")
     def _keys_apart(self) -> Self:

@@ -15,6 +15,11 @@
 | `toolcrib_confirmations_total{decision}` | what people decided |
 | `toolcrib_outcomes_total{outcome,error_class}` | reported outcomes |
 | `toolcrib_swaps_total{what,accepted}` | new bundles, catalogs and policies |
+| `toolcrib_spans_total{fate}` | spans that agents sent: accepted (repeated ones too), rejected |
+| `toolcrib_spans_waiting` | spans that no trace was made of yet, when it was last looked |
+| `toolcrib_span_traces_total{fate}` | traces of them: made, failed |
+| `toolcrib_span_calls_total` | lines of the trace store that they made |
+| `toolcrib_spans_unusable_total{reason}` | what made none, by the import's reasons |
 | `toolcrib_slice_cache_hit_ratio`, `toolcrib_embedding_cache_hit_ratio` | hits / lookups since the start |
 | `toolcrib_pool_depth`, `toolcrib_pool_shed` | decisions waiting or running; requests refused for load so far |
 | `toolcrib_policy_refused` | changes of the policy file that could not be used, since the start |
@@ -23,7 +28,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -53,6 +58,10 @@ class Metrics:
         self._verdicts = self._counter("verdicts", "Checks of calls.", "verdict")
         self._confirmations = self._counter("confirmations", "What people decided.", "decision")
         self._outcomes = self._counter("outcomes", "Reported outcomes.", "outcome", "error_class")
+        self._spans = self._counter("spans", "Spans that agents sent.", "fate")
+        self._span_traces = self._counter("span_traces", "Traces of streamed spans.", "fate")
+        self._span_calls = self._counter("span_calls", "Lines of the trace store that streamed spans made.")
+        self._unusable = self._counter("spans_unusable", "What streamed spans made nothing of.", "reason")
         self._swaps = self._counter("swaps", "New bundles, catalogs and policies.", "what", "accepted")
 
     def gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
@@ -71,6 +80,24 @@ class Metrics:
         """One answer of the HTTP door."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    # What the intake of spans tells
+
+    def spans(self, *, accepted: int, rejected: int) -> None:
+        """One request with spans."""
+        self._spans.labels("accepted").inc(accepted)
+        self._spans.labels("rejected").inc(rejected)
+
+    def trace_made(self, calls: int, unusable: Mapping[str, int]) -> None:
+        """One trace was made; `unusable` counts by reason what made no line."""
+        self._span_traces.labels("made").inc()
+        self._span_calls.inc(calls)
+        for reason, count in unusable.items():
+            self._unusable.labels(reason).inc(count)
+
+    def trace_failed(self) -> None:
+        """One trace could not be made."""
+        self._span_traces.labels("failed").inc()
 
     # What the service tells (serving.service.observer.Observer)
 

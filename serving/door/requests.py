@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from serving.door.body import BodyLimits, read_json, validated
 from serving.door.errors import INVALID_BODY, NOT_PERMITTED, TOO_LARGE, DoorError
 from serving.door.identity import Authenticator, Identity, is_token
+from serving.door.intake import Intake
 from serving.door.metrics import Metrics
 from serving.door.observed import note
 from serving.door.wire import Body
@@ -26,8 +27,8 @@ _MAX_NAME = 64
 
 @dataclass
 class Door:
-    """What the routes work with. `split` gives the steps of a text; `pool` runs what encodes; `draining`: no more
-    requests should be sent here."""
+    """What the routes work with. `split` gives the steps of a text; `pool` runs what encodes; `intake` takes spans,
+    where they are taken; `draining`: no more requests should be sent here."""
 
     service: Service
     authenticator: Authenticator
@@ -35,6 +36,7 @@ class Door:
     limits: BodyLimits
     pool: Pool
     split: Callable[[str], Split]
+    intake: Intake | None = None
     draining: bool = False
 
 

@@ -80,7 +80,7 @@ class PoolSettings(Part):
 
 
 class CacheSettings(Part):
-    """Sizes of the caches; 0 keeps nothing. `slices`: entries, about 60 bytes each. `embeddings`: bytes."""
+    """Sizes of the caches; 0 keeps nothing. `slices`: entries, about 110 bytes each. `embeddings`: bytes."""
 
     slices: int = Field(default=2_000_000, ge=0)
     embeddings: int = Field(default=67_108_864, ge=0)
@@ -99,6 +99,30 @@ class ObservationSettings(Part):
     cap_characters: int = Field(default=4_000, ge=64, le=100_000)
 
 
+class OtlpSettings(Part):
+    """Spans that agents stream in (`POST /v1/traces`), where `enabled`. `redact`, `mapping` and `rules` are those of
+    `toolcrib traces import`.
+
+    A trace is made `settle_seconds` after its last span once its root is there, `idle_seconds` after it without a root,
+    and at the latest `age_seconds` after its first; its spans are kept for `remember_seconds` more, so that late and
+    repeated ones are known. Bounds: bytes of one request, as sent and unpacked; spans and bytes of one trace; bytes of
+    all that is kept of one sender's spans.
+    """
+
+    enabled: bool = False
+    redact: bool = False
+    mapping: str | None = None
+    rules: str | None = None
+    settle_seconds: float = Field(default=10.0, ge=0.0, le=3_600.0)
+    idle_seconds: float = Field(default=120.0, gt=0.0, le=86_400.0)
+    age_seconds: float = Field(default=3_600.0, gt=0.0, le=604_800.0)
+    remember_seconds: float = Field(default=600.0, ge=0.0, le=604_800.0)
+    request_bytes: int = Field(default=20_971_520, ge=1_024, le=268_435_456)
+    trace_spans: int = Field(default=10_000, ge=1, le=100_000)
+    trace_bytes: int = Field(default=67_108_864, ge=1_024, le=1_073_741_824)
+    waiting_bytes: int = Field(default=1_073_741_824, ge=1_024)
+
+
 class ServiceSettings(Part):
     """The whole file. Without one, the defaults hold and nobody is let in but by `--dev`."""
 
@@ -111,6 +135,7 @@ class ServiceSettings(Part):
     confirmation: ConfirmationSettings = ConfirmationSettings()
     selector: SelectorSettings = SelectorSettings()
     observations: ObservationSettings = ObservationSettings()
+    otlp: OtlpSettings = OtlpSettings()
 
 
 def load_settings(path: Path | str) -> ServiceSettings:
@@ -122,7 +147,9 @@ def load_settings(path: Path | str) -> ServiceSettings:
     if "://" not in traces.database:
         traces = traces.model_copy(update={"database": _beside(path, traces.database)})
     traces = traces.model_copy(update={"spool": _beside(path, traces.spool)})
-    return settings.model_copy(update={"traces": traces, "identity": _located(settings.identity, path)})
+    files = {name: _beside(path, found) for name in ("mapping", "rules") if (found := getattr(settings.otlp, name))}
+    parts = {"traces": traces, "identity": _located(settings.identity, path)}
+    return settings.model_copy(update={**parts, "otlp": settings.otlp.model_copy(update=files)})
 
 
 def load_identity(path: Path | str) -> IdentitySettings:

@@ -70,7 +70,7 @@ class Slices:
             raise StoreUnavailableError(
                 "the slice cannot be looked up at the moment", path=path, hint="ask for a new menu"
             ) from error
-        if decision is None:
+        if decision is None or not decision.catalog_version:  # none was made for a trace that was streamed in
             return None
         try:
             found = Slice.model_validate(decision.body)

@@ -62,7 +62,7 @@ def test_an_export_for_a_program(
     ledger.append([decision(hashed=True), outcome()])
     assert main(["traces", "export", "-o", str(out), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told == {"traces": 0, "left_out": {"decisions": 0, "outcomes": 0, "hashed": 1}}
+    assert told == {"traces": 0, "left_out": {"decisions": 0, "outcomes": 0, "hashed": 1, "spans": 0}}
 
 
 def test_a_person_is_forgotten_under_the_plain_and_the_hashed_name(
@@ -73,7 +73,7 @@ def test_a_person_is_forgotten_under_the_plain_and_the_hashed_name(
     Ledger(database).append([decision("s1"), rules.applied(decision("s2")), decision("s3", principal="bob")])
     command = ["traces", "forget", "-d", str(tmp_path / "t.db"), "--principal", "ann", "--tenant", "acme", "--json"]
     assert main(command) == 0
-    counts = {"decisions": 2, "outcomes": 0, "tickets": 0, "observations": 0}
+    counts = {"decisions": 2, "outcomes": 0, "tickets": 0, "observations": 0, "spans": 0}
     assert json.loads(capsys.readouterr().out) == {"removed": counts}
     assert Ledger(database).decision("s3") is not None
     database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +46,7 @@ def export_command(
     """Write the kept traces as a file that `toolcrib train` learns from.
 
     A moment without a zone is in UTC. Says what had to be left out: decisions without an outcome, outcomes without a
-    decision, and decisions that were kept without their text.
+    decision, decisions that were kept without their text, and spans whose trace is not whole yet.
     """
     start, end = _moment(since, "--since"), _moment(until, "--until")
     ledger = _ledger(database)
@@ -54,14 +55,14 @@ def export_command(
     left = ledger.unpaired(start, end, tenant)
     ledger.database.close()
     if as_json:
-        figures = {"decisions": left.decisions, "outcomes": left.outcomes, "hashed": left.hashed}
-        print_json({"traces": count.total, "left_out": figures})
+        print_json({"traces": count.total, "left_out": asdict(left)})
         return
     say(f"{count.total} traces written to {out}")
     for number, what in (
         (left.decisions, "decisions without an outcome"),
         (left.outcomes, "outcomes without a decision"),
         (left.hashed, "calls whose decision was kept without its text"),
+        (left.spans, "spans that wait for the rest of their trace"),
     ):
         if number:
             say(f"left out: {number} {what}")
@@ -73,7 +74,7 @@ def forget_command(
     tenant: Annotated[str | None, typer.Option("--tenant", help="In this tenant only; else in all of them.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove all that is kept of one person: decisions, outcomes, tickets and observations.
+    """Remove all that is kept of one person: decisions, outcomes, tickets, observations and spans.
 
     Also what was kept under the person's hashed name. A spool that waits to be replayed is its service's alone: while
     one waits, run this again after it was replayed.

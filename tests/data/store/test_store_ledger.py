@@ -139,7 +139,7 @@ def test_what_gives_no_trace_is_counted(ledger: Ledger) -> None:
     ledger.append([decision("s1"), decision("s2"), decision("s3", hashed=True)])
     ledger.append([outcome("k1", "s1"), outcome("k2", "gone"), outcome("k3", "s3"), outcome("k4", "s2", dry_run=True)])
     assert [trace.slice_id for trace in ledger.traces()] == ["s1"]
-    assert ledger.unpaired() == Unpaired(decisions=1, outcomes=1, hashed=1)
+    assert ledger.unpaired() == Unpaired(decisions=1, outcomes=1, hashed=1, spans=0)
 
 
 @pytest.mark.parametrize("other", [{"principal": "eve"}, {"tenant": "rival"}])
@@ -189,11 +189,17 @@ def test_a_person_is_forgotten_and_nobody_else(ledger: Ledger) -> None:
     with_ticket(ledger, "t1", "ann")
     with_observation(ledger, "h1", "ann")
     with_observation(ledger, "h2", "bob")
-    assert ledger.forget(["ann"], "acme") == {"decisions": 1, "outcomes": 1, "tickets": 1, "observations": 1}
+    assert ledger.forget(["ann"], "acme") == {
+        "decisions": 1,
+        "outcomes": 1,
+        "tickets": 1,
+        "observations": 1,
+        "spans": 0,
+    }
     assert ledger.decision("s1") is None
     assert ledger.decision("s2") is not None
     assert ledger.decision("s3") is not None
-    assert ledger.forget(["ann"]) == {"decisions": 1, "outcomes": 0, "tickets": 0, "observations": 0}
+    assert ledger.forget(["ann"]) == {"decisions": 1, "outcomes": 0, "tickets": 0, "observations": 0, "spans": 0}
 
 
 def test_what_was_forgotten_is_in_no_file_of_the_database(tmp_path: Any) -> None:
@@ -214,7 +220,7 @@ def test_what_is_old_expires_with_the_masks_that_nothing_needs_any_more(ledger: 
     with_observation(ledger, "over", "ann", created=at(-1), expires=at(-1))
     with_observation(ledger, "open", "ann", created=at(-1), expires=at(10))
     gone = ledger.expire(at(-5), now=NOON)
-    assert gone == {"decisions": 1, "outcomes": 1, "tickets": 1, "observations": 1, "masks": 1}
+    assert gone == {"decisions": 1, "outcomes": 1, "tickets": 1, "spans": 0, "observations": 1, "masks": 1}
     assert ledger.decision("old") is None
     kept = ledger.decision("new")
     assert kept is not None

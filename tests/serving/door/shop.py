@@ -61,6 +61,8 @@ PEOPLE: dict[str, dict[str, Any]] = {
     "otto": {"operator": True},
     "carl": {"tenant": "acme", "may_confirm": True},
     "backend": {"tenant": "acme", "may_act_for": True},
+    "probe": {"tenant": "acme", "may_send_spans": True},
+    "spy": {"tenant": "rival", "may_send_spans": True},
 }
 KEYS = {name: new_key() for name in (*PEOPLE, "stranger")}
 
