@@ -10,9 +10,10 @@ import numpy as np
 
 from data.cards import Requires
 from data.catalog import Catalog
+from data.context import Caller
 from data.errors import InputError
 from data.queries import Query
-from serving.bundle import load_bundle
+from serving.bundle import Bundle, load_bundle
 from serving.evidence import evidence
 from serving.memory import Usage
 from serving.policy import DEFAULT_POLICY
@@ -20,6 +21,7 @@ from serving.retrieval import fuse, top
 from serving.selector import Selector
 from serving.settings import SelectorSettings
 from serving.slice import Slice
+from training.answers import Answer
 from training.base import base_bundle
 from training.metrics import (
     RECALL_CUTOFFS,
@@ -30,17 +32,20 @@ from training.metrics import (
     mean_metrics,
     paired_difference_interval,
     precision_recall,
-    ranked_gains,
     ranking_metrics,
 )
-from training.per_query import per_query
+from training.per_query import per_no_tool, per_query
+from training.report.chain import chain, chain_intervals
+from training.report.confusions import confusions
+from training.report.curves import menu_curve
+from training.report.domains import domains
+from training.report.failures import failures
 
 RUNGS = ("bm25", "dense", "rrf", "retriever", "usage", "reranker", "selector")
 DEPTH = 40
 UNTRAINED = ("bm25", "dense", "rrf")
 METRICS = (*(f"recall@{k}" for k in RECALL_CUTOFFS), "ndcg@10", "mrr")
 """Figures of a group, null where it has no query."""
-_ABSTAINS = ("ask", "missing_capability")
 
 Rankings = dict[str, tuple[str, ...]]
 
@@ -50,6 +55,7 @@ def evaluate(
     catalog: Catalog,
     queries: Sequence[Query],
     *,
+    caller: Caller | None = None,
     allow_foreign_catalog: bool = False,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -57,40 +63,65 @@ def evaluate(
 
     Fractions in [0, 1], times in milliseconds. `warm` and `cold` part the answered queries by whether any of their
     gold tools, or an equivalent, has a past in the bundle. Beside the contract: intervals (95%, bootstrap over
-    queries), the reliability bins, menu size and tokens, the paired gain of the selector over each rung, and the
-    figures of each query.
+    queries), the reliability bins, menu size and tokens, the paired gain of the selector over each rung, what a report
+    for a person tells (failures, domains, confusions, the menu curve), and the figures of each query.
 
+    The selector asks over a catalog without its rules; with a `caller`, as that caller and with the rules in force.
     Raises InputError when no query has a gold tool in the catalog.
     """
-    _check(queries, catalog)
-    open_catalog = unrestricted(catalog)
-    settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
     found = load_bundle(bundle) if bundle is not None else None
-    selector = Selector(found, open_catalog, DEFAULT_POLICY, settings)
-    past = _served(found.usage) if found is not None else frozenset[str]()
-    untrained = _untrained(open_catalog, settings)
+    return evaluate_loaded(
+        found, catalog, queries, caller=caller, allow_foreign_catalog=allow_foreign_catalog, seed=seed
+    )
 
-    answered: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
-    slices: list[tuple[Query, Slice]] = []
+
+def evaluate_loaded(
+    bundle: Bundle | None,
+    catalog: Catalog,
+    queries: Sequence[Query],
+    *,
+    caller: Caller | None = None,
+    allow_foreign_catalog: bool = False,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """`evaluate` for a bundle that is loaded."""
+    _check(queries, catalog)
+    asked_catalog = catalog if caller is not None else unrestricted(catalog)
+    settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
+    selector = Selector(bundle, asked_catalog, DEFAULT_POLICY, settings)
+    past = _served(bundle.usage) if bundle is not None else frozenset[str]()
+    untrained = _untrained(asked_catalog, settings)
+
+    ranked: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
+    answers: list[Answer] = []
     for number, query in enumerate(queries):
-        slice_ = selector.select(query.text, request_id=f"evaluation-{number}")
-        slices.append((query, slice_))
+        slice_ = selector.select(query.text, caller, request_id=f"evaluation-{number}")
+        answers.append(Answer(query, slice_, _has_past(query, past)))
         if query.gold:
-            rankings = rankings_of(query, slice_, selector, untrained)
-            for rung, ranking in rankings.items():
-                answered[rung].append((query, ranking))
-    warm = {query.qid: _has_past(query, past) for query, _ in slices if query.gold}
-    rungs = {rung: _groups(rows, warm, seed) for rung, rows in answered.items() if rows}
+            for rung, ranking in rankings_of(query, slice_, selector, untrained).items():
+                ranked[rung].append((query, ranking))
+    warm = {answer.query.qid: answer.warm for answer in answers if answer.query.gold}
+    rungs = {rung: _groups(rows, warm, seed) for rung, rows in ranked.items() if rows}
     return {
         "rungs": rungs,
-        "gains": _gains(answered, warm, seed),
-        "abstention": _abstention(slices),
-        "calibration": _calibration(slices),
-        "chain": _chain(slices),
-        "menu": _menu(slices, selector),
-        "latency_ms": _latency([slice_ for _, slice_ in slices]),
-        "queries": {"answered": len(warm), "no_tool": len(slices) - len(warm), "cold": len(warm) - sum(warm.values())},
-        "per_query": per_query(slices, warm),
+        "gains": _gains(ranked, warm, seed),
+        "abstention": _abstention(answers),
+        "calibration": _calibration(answers),
+        "chain": chain(answers),
+        "chain_intervals": chain_intervals(answers, seed),
+        "menu": _menu(answers, selector),
+        "menu_curve": menu_curve(answers, selector),
+        "latency_ms": _latency([answer.slice for answer in answers]),
+        "failures": failures(answers),
+        "domains": domains(answers, asked_catalog),
+        "confusions": confusions(answers, asked_catalog, selector.index.vectors),
+        "queries": {
+            "answered": len(warm),
+            "no_tool": len(answers) - len(warm),
+            "cold": len(warm) - sum(warm.values()),
+        },
+        "per_query": per_query(answers),
+        "per_no_tool": per_no_tool(answers),
         "bundle_version": selector.bundle.version if selector.bundle else "none",
         "catalog_version": catalog.version,
     }
@@ -200,11 +231,12 @@ def _gains(
     return gains
 
 
-def _abstention(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None]:
+def _abstention(answers: Sequence[Answer]) -> dict[str, float | None]:
     """How well a request that nothing fits is told from one that something does; the former are the positives."""
-    scored = [(1.0 - s.abstention.fit, not q.gold) for q, s in slices if s.abstention.fit is not None]
-    turned = [float(s.abstention.outcome in _ABSTAINS) for _, s in slices]
-    labels = [not query.gold for query, _ in slices]
+    fits = [(answer.slice.abstention.fit, not answer.query.gold) for answer in answers]
+    scored = [(1.0 - fit, nothing) for fit, nothing in fits if fit is not None]
+    turned = [float(answer.turned_away) for answer in answers]
+    labels = [not answer.query.gold for answer in answers]
     precision, recall = precision_recall(turned, labels, 0.5)
     answered = [t for t, label in zip(turned, labels, strict=True) if not label]
     return {
@@ -215,16 +247,13 @@ def _abstention(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None
     }
 
 
-def _calibration(slices: Sequence[tuple[Query, Slice]]) -> dict[str, Any]:
+def _calibration(answers: Sequence[Answer]) -> dict[str, Any]:
     """Calibration of the relevance of all candidates of answered queries."""
     predicted, right = [], []
-    for query, slice_ in slices:
-        if not query.gold:
-            continue
-        good = {tool for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ()))}
-        scores = next((record.scores for record in slice_.record if record.stage == "relevance"), {})
-        predicted += list(scores.values())
-        right += [tool in good for tool in scores]
+    for answer in answers:
+        if answer.query.gold:
+            predicted += list(answer.relevance.values())
+            right += [tool in answer.good for tool in answer.relevance]
     if not predicted:
         return {"ece": None, "bins": []}
     bins = calibration_bins(predicted, right)
@@ -234,45 +263,9 @@ def _calibration(slices: Sequence[tuple[Query, Slice]]) -> dict[str, Any]:
     }
 
 
-def _chain(slices: Sequence[tuple[Query, Slice]]) -> dict[str, float | None]:
-    """The recall chain: the share of gold tools that each stage keeps of what the one before kept, and the product.
-
-    Evaluation queries are single subgoals, so nothing is decomposed. `R_select`: the tool ranked first is a gold tool,
-    of the queries with one on the menu.
-    """
-    retrieved = shown = gold_total = with_gold = selected = kept = 0.0
-    for query, slice_ in slices:
-        if not query.gold:
-            continue
-        candidates = next((tuple(r.scores) for r in slice_.record if r.stage == "retrieve"), ())
-        menu = sorted((e for e in slice_.menu if e.rank is not None), key=lambda entry: entry.rank or 0)
-        on_menu = tuple(entry.tool_id for entry in menu)
-        gold_total += len(query.gold)
-        retrieved += float(ranked_gains(candidates, query).sum())
-        kept += float(ranked_gains(slice_.ranking, query).sum())
-        gains = ranked_gains(on_menu, query)
-        shown += float(gains.sum())
-        if gains.any():
-            with_gold += 1
-            selected += float(gains[0] > 0)
-    chain: dict[str, float | None] = {
-        "R_decompose": None,
-        "R_retrieve": _share(retrieved, gold_total),
-        "R_filter": _share(kept, retrieved),
-        "R_menu": _share(shown, kept),
-        "R_select": _share(selected, with_gold),
-    }
-    known = [value for value in chain.values() if value is not None]
-    return {**chain, "product": float(np.prod(known)) if known else None}
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
-def _menu(slices: Sequence[tuple[Query, Slice]], selector: Selector) -> dict[str, float]:
-    sizes = [len(slice_.menu) for _, slice_ in slices]
-    tokens = [sum(selector.token_cost(entry.tool_id) for entry in slice_.menu) for _, slice_ in slices]
+def _menu(answers: Sequence[Answer], selector: Selector) -> dict[str, float]:
+    sizes = [len(answer.slice.menu) for answer in answers]
+    tokens = [sum(selector.token_cost(entry.tool_id) for entry in answer.slice.menu) for answer in answers]
     return {"mean_size": float(np.mean(sizes)), "max_size": float(max(sizes)), "mean_tokens": float(np.mean(tokens))}
 
 

@@ -4,47 +4,64 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from data.queries import Query
-from serving.slice import Slice
+from training.answers import Answer
 from training.metrics import ranked_gains, ranking_metrics
 
+_STEP = re.compile(r"#[0-9]+\Z")
 
-def per_query(slices: Sequence[tuple[Query, Slice]], warm: Mapping[str, bool]) -> list[dict[str, Any]]:
+
+def per_query(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """One row an answered query, in their order.
 
-    `question`: a digest of its words and answers. `warm`: a right tool has a past in the bundle. `retrieved`, `shown`:
-    the share of the right tools among the candidates and on the menu; `first`: 1.0 where the first tool on the menu is
-    right, else 0.0. `stated`: the relevance of the first candidate, None without a head; `right`: whether it is right.
-    `ms`: the time of the whole decision.
+    `question`: a digest of its words and answers; `trace`: shared by the queries of one trace. `warm`: a right tool has
+    a past in the bundle. `retrieved`, `shown`: the share of the right tools among the candidates and on the menu;
+    `first`: 1.0 where the first tool on the menu is right, else 0.0. `stated`: the relevance of the first candidate,
+    None without a head; `right`: whether it is right. `turned`: 1.0 where it was turned away. `ms`: the time of the
+    whole decision.
     """
-    return [_row(query, slice_, warm[query.qid]) for query, slice_ in slices if query.gold]
+    return [_row(answer) for answer in answers if answer.query.gold]
+
+
+def per_no_tool(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """One row a query that nothing fits: `question`, `trace`, and `turned`, 1.0 where it was turned away."""
+    return [_asked(answer) for answer in answers if not answer.query.gold]
 
 
 def question(query: Query) -> str:
     """16 hexadecimal digits that two queries share if they ask the same and have the same answers."""
     alternatives = {gold: sorted(others) for gold, others in sorted(query.gold_alt.items())}
-    text = json.dumps([query.qid, query.text, sorted(query.gold), alternatives])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _digest(json.dumps([query.qid, query.text, sorted(query.gold), alternatives]))
 
 
-def _row(query: Query, slice_: Slice, warm: bool) -> dict[str, Any]:
-    candidates = next((tuple(r.scores) for r in slice_.record if r.stage == "retrieve"), ())
-    menu = sorted((e for e in slice_.menu if e.rank is not None), key=lambda entry: entry.rank or 0)
-    shown = ranked_gains([entry.tool_id for entry in menu], query)
-    count = len(set(query.gold))
-    relevance = next((r.scores for r in slice_.record if r.stage == "relevance"), {})
-    best = slice_.ranking[:1]
+def _asked(answer: Answer) -> dict[str, Any]:
     return {
-        "question": question(query),
-        "warm": warm,
-        "ndcg@10": ranking_metrics(slice_.ranking, query)["ndcg@10"],
-        "retrieved": float(ranked_gains(candidates, query).sum()) / count,
+        "question": question(answer.query),
+        "trace": _digest(_STEP.sub("", answer.query.qid)),
+        "turned": float(answer.turned_away),
+    }
+
+
+def _row(answer: Answer) -> dict[str, Any]:
+    query, ranking = answer.query, answer.slice.ranking
+    shown = ranked_gains(answer.shown, query)
+    count, best = len(set(query.gold)), ranking[:1]
+    return {
+        **_asked(answer),
+        "warm": answer.warm,
+        "ndcg@10": ranking_metrics(ranking, query)["ndcg@10"],
+        "retrieved": float(ranked_gains(answer.candidates, query).sum()) / count,
         "shown": float(shown.sum()) / count,
         "first": float(len(shown) > 0 and shown[0] > 0),
-        "stated": relevance.get(best[0]) if best else None,
+        "stated": answer.relevance.get(best[0]) if best else None,
         "right": bool(ranked_gains(best, query).any()),
-        "ms": float(sum(slice_.timings_ms.values())),
+        "ms": float(sum(answer.slice.timings_ms.values())),
     }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
