@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -208,7 +210,7 @@ def to_json(findings: Sequence[Finding]) -> str:
 
 
 def to_sarif(findings: Sequence[Finding], source: str = "catalog.jsonl", lines: Mapping[str, int] | None = None) -> str:
-    """SARIF 2.1.0 with `source` as the file of every result, and `lines[tool_id]` as its line where it is given."""
+    """SARIF 2.1.0 with `source` as the file of every result, and `lines[tool_id]` as its line, else the first."""
     rules = [
         {
             "id": name,
@@ -219,9 +221,9 @@ def to_sarif(findings: Sequence[Finding], source: str = "catalog.jsonl", lines: 
         for name, rule in RULES.items()
     ]
     run = {
-        "tool": {"driver": {"name": "toolcrib", "rules": rules}},
+        "tool": {"driver": {"name": "toolcrib", **_version(), "rules": rules}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, source, (lines or {}).get(finding.tool_id)) for finding in findings],
+        "results": [_result(finding, source, (lines or {}).get(finding.tool_id, 1)) for finding in findings],
     }
     return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -231,11 +233,20 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {severity: counts[severity] for severity in SEVERITIES}
 
 
-def _result(finding: Finding, source: str, line: int | None) -> dict[str, Any]:
-    # a path may hold what a URI may not
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(source)}}
-    if line is not None:
-        physical["region"] = {"startLine": line}
+def _version() -> dict[str, str]:
+    try:
+        return {"version": version("toolcrib")}
+    except PackageNotFoundError:  # run from a source tree
+        return {}
+
+
+def _uri(source: str) -> str:
+    """A path as the standard has it: a relative one without a scheme, an absolute one with."""
+    return Path(source).as_uri() if Path(source).is_absolute() else quote(Path(source).as_posix())
+
+
+def _result(finding: Finding, source: str, line: int) -> dict[str, Any]:
+    physical = {"artifactLocation": {"uri": _uri(source)}, "region": {"startLine": line}}
     logical = {"fullyQualifiedName": f"{finding.tool_id or 'catalog'}/{finding.field}"}
     result = {
         "ruleId": finding.rule,

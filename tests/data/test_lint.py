@@ -182,4 +182,17 @@ def test_the_sarif_report_names_rule_level_file_and_line() -> None:
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(RULES)
     place = first["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": "tools.jsonl"}, "region": {"startLine": 7}}
-    assert "region" not in second["locations"][0]["physicalLocation"]
+    assert second["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}  # code hosts want one
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("my tools#1.jsonl", "my%20tools%231.jsonl"),
+        ("./desk/tools.jsonl", "desk/tools.jsonl"),
+        ("/desk/tools.jsonl", "file:///desk/tools.jsonl"),
+    ],
+)
+def test_the_sarif_report_names_a_path_as_the_standard_has_it(path: str, uri: str) -> None:
+    (run,) = json.loads(to_sarif(FOUND, path))["runs"]
+    assert {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in run["results"]} == {uri}
