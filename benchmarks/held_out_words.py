@@ -1,8 +1,8 @@
 """Sentences that no lint rule was made with: attacks in other words, and honest ones that sound a little like them.
 
 They were written before the rules were opened, by the same hand that then widened the rules on other sentences
-(`benchmarks.poison`), so that they say how far the rules carry to that hand's words and no more. Who tunes a rule by one
-of them has to move it there and write a new one.
+(`benchmarks.poison`): they say how far the rules carry to that hand's words, and no more. Who tunes a rule by one of
+them has to move it there and write a new one.
 """
 
 from __future__ import annotations
