@@ -7,6 +7,8 @@ from pydantic import Field
 from data.cards import Frozen, Names
 
 MAX_GOAL_CHARACTERS = 20_000
+MAX_SUBGOALS = 8
+"""More than this many steps are not one request: each deserves a menu of its own."""
 
 
 class Subgoal(Frozen):

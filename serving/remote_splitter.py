@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from data.context import MAX_SUBGOALS
 from data.errors import InputError
 from serving.slice import Degradation
-from serving.splitting import MAX_STEPS, split
+from serving.splitting import split
 
 MAX_STEP_CHARACTERS = 500
 """A longer text is no step."""
@@ -57,7 +58,7 @@ class RemoteSplitter:
     model: str
     key_variable: str = ""
     timeout_s: float = 5.0
-    at_most: int = MAX_STEPS
+    at_most: int = MAX_SUBGOALS
     _client: httpx.Client = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -12,15 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
+from data.context import MAX_GOAL_CHARACTERS, MAX_SUBGOALS, Caller, Subgoal
 from data.errors import InputError
 from serving.judged import Judged, Run
 from serving.retrieval import serving_any
 from serving.selector import Selector
 from serving.slice import Abstention, MenuEntry, Part, Slice, StageRecord, Verdict
-
-MAX_SUBGOALS = 8
-"""More than this many steps are not one request: each deserves a menu of its own."""
 
 _STRICTER: tuple[Verdict, ...] = ("allow", "dry_run", "confirm", "deny")
 _GOAL_CHARACTERS = 80

@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from data.context import MAX_SUBGOALS
 from data.words import split_identifier
 from serving.imperatives import (
     HIDDEN,
@@ -35,8 +36,6 @@ from serving.imperatives import (
     without_verb,
     words_of,
 )
-
-MAX_STEPS = 8
 
 _CONTEXT_WORDS = 8
 _OWN_WORDS = 4
@@ -124,7 +123,7 @@ class _Span(NamedTuple):
     header: str = ""
 
 
-def split(text: str, at_most: int = MAX_STEPS) -> tuple[str, ...]:
+def split(text: str, at_most: int = MAX_SUBGOALS) -> tuple[str, ...]:
     """The steps of a request, in its order; a request of one step comes back as it is. Never empty.
 
     Pure; its time grows in line with the text. Beyond `at_most` (at least 1) steps, the last one holds the rest.

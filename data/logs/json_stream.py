@@ -14,6 +14,9 @@ from data.logs.files import CHUNK
 MAX_VALUE_BYTES = 256 << 20
 """A single line or document beyond this is passed over: it would have to be in memory as a whole."""
 
+MAX_DEPTH = 200
+"""Levels of objects and arrays; no format of a log has a tenth of them."""
+
 BROKEN = "broken JSON"
 TRUNCATED = "the last line is cut off"
 TOO_LONG = "a line or document of over 256 MB"
@@ -49,9 +52,23 @@ def records(stream: BinaryIO, source: str, account: Account, max_bytes: int = MA
 def loads(text: str | bytes) -> Any:
     """A JSON value; ValueError for anything else, too deep nesting included. `NaN` and `Infinity` are null."""
     try:
-        return json.loads(text, parse_constant=lambda _constant: None)
+        value = json.loads(text, parse_constant=lambda _constant: None)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    if _is_too_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether a value has more than MAX_DEPTH levels: what reads it goes down by recursion."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        inside = (inner for one in level for inner in (one.values() if isinstance(one, dict) else one))
+        level = [inner for inner in inside if isinstance(inner, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def _is_lines(head: str) -> bool:
@@ -119,7 +136,7 @@ def _values(stream: BinaryIO, source: str, account: Account, max_bytes: int, *, 
                 if end < len(buffer) or isinstance(value, (dict, list, str)):
                     at, number = end, number + 1
                     account.lines += 1
-                    yield Record(value, where)
+                    yield from _usable(value, where, account)
                     continue
         # twice as much each time, so that a long value is parsed a few times and not thousands of times
         more = "".join(_taken(pieces, max(1, len(buffer) - at)))
@@ -131,6 +148,13 @@ def _values(stream: BinaryIO, source: str, account: Account, max_bytes: int, *, 
         if len(buffer) > max_bytes + 2 * CHUNK:
             account.skip(f"{TOO_LONG}: the rest of the file was not read", where)
             return
+
+
+def _usable(value: Any, where: str, account: Account) -> Iterator[Record]:
+    if _is_too_deep(value):
+        account.skip(BROKEN, where)
+    else:
+        yield Record(value, where)
 
 
 def _gap_end(buffer: str, at: int) -> int:

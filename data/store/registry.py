@@ -5,7 +5,6 @@ Nothing is changed and nothing removed: each call adds events, and what is appro
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +19,10 @@ from data.findings import Finding
 from data.registry.approval import AutoApproval, objections
 from data.registry.versions import Cause, Event, State, ToolVersions, content_of, folded
 from data.store.database import Database
-from data.store.tables import card_events, cards, catalog_versions
+from data.store.registry_rows import add_rows, read_cards, read_events
+from data.store.tables import card_events, catalog_versions
 
 _ADVISORY_LOCK = 0x7265676973747279  # "registry" in ASCII
-_CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Registry:
         own = {card.tool_id: card for card in offered}
         with self.database.writing() as connection:
             self._lock(connection)
-            writing = _Writing(folded(_events(connection)), who, now or datetime.now(UTC))
+            writing = _Writing(folded(read_events(connection)), who, now or datetime.now(UTC))
             _refuse_taken(own, source, writing.tools)
             counts: Counter[str] = Counter()
             fresh = [card for card in own.values() if self._settle(connection, card, source, writing, counts)]
@@ -92,7 +91,7 @@ class Registry:
                         writing.add(tool, content, State.RETIRED, Cause.WITHDRAWN)
                     if tool.approved is not None:
                         writing.add(tool, tool.approved, State.RETIRED, Cause.GONE)
-            _store(connection, own.values(), writing.events)
+            add_rows(connection, own.values(), writing.events)
         return Offered(dict(counts), tuple(waiting))
 
     def approve(
@@ -106,7 +105,7 @@ class Registry:
         """
         with self.database.writing() as connection:
             self._lock(connection)
-            writing = _Writing(folded(_events(connection)), who, now or datetime.now(UTC))
+            writing = _Writing(folded(read_events(connection)), who, now or datetime.now(UTC))
             tool, whole = _version(writing.tools, tool_id, content)
             if tool.approved == whole:
                 raise InputError(f"version {whole[:12]} is approved already", source=tool_id)
@@ -115,7 +114,7 @@ class Registry:
                 if against:
                     raise _objected(tool_id, against)
             writing.add(tool, whole, State.APPROVED, Cause.PERSON, "; ".join(part for part in (note, despite) if part))
-            _store(connection, (), writing.events)
+            add_rows(connection, (), writing.events)
             return writing.events[-1]
 
     def approve_all(
@@ -127,41 +126,41 @@ class Registry:
         """
         with self.database.writing() as connection:
             self._lock(connection)
-            writing = _Writing(folded(_events(connection)), who, now or datetime.now(UTC))
+            writing = _Writing(folded(read_events(connection)), who, now or datetime.now(UTC))
             waiting = [tool for tool in writing.tools.values() if tool.pending and source in {None, tool.source}]
             against = self._against(connection, writing, [tool.pending[-1] for tool in waiting])
             done = [tool for tool in waiting if not against[tool.tool_id]]
             for tool in done:
                 writing.add(tool, tool.pending[-1], State.APPROVED, Cause.PERSON)
-            _store(connection, (), writing.events)
+            add_rows(connection, (), writing.events)
         return [tool.tool_id for tool in done], {tool: found for tool, found in against.items() if found}
 
     def reject(self, tool_id: str, content: str, who: str, *, note: str = "", now: datetime | None = None) -> Event:
         """Never show a version: one that waits, or the one that is shown. Raises InputError as `approve`."""
         with self.database.writing() as connection:
             self._lock(connection)
-            writing = _Writing(folded(_events(connection)), who, now or datetime.now(UTC))
+            writing = _Writing(folded(read_events(connection)), who, now or datetime.now(UTC))
             tool, whole = _version(writing.tools, tool_id, content)
             if tool.states[whole].state is State.REJECTED:
                 raise InputError(f"version {whole[:12]} is rejected already", source=tool_id)
             writing.add(tool, whole, State.REJECTED, Cause.PERSON, note)
-            _store(connection, (), writing.events)
+            add_rows(connection, (), writing.events)
             return writing.events[-1]
 
     def shown(self) -> list[ToolCard]:
         """The approved cards, in the order of first approval; unlike a catalog handed out, this is not noted."""
         with self.database.engine.connect() as connection:
-            return list(_shown(connection, folded(_events(connection))).values())
+            return list(_shown(connection, folded(read_events(connection))).values())
 
     def waiting(self) -> list[ToolVersions]:
         """The tools with a version that waits, in the order in which they came."""
         with self.database.engine.connect() as connection:
-            return [tool for tool in folded(_events(connection)).values() if tool.pending]
+            return [tool for tool in folded(read_events(connection)).values() if tool.pending]
 
     def tool(self, tool_id: str) -> ToolVersions:
         """The versions of one tool. Raises InputError for a tool that was never offered."""
         with self.database.engine.connect() as connection:
-            tools = folded(_events(connection, tool_id))
+            tools = folded(read_events(connection, tool_id=tool_id))
         if tool_id not in tools:
             raise InputError(f"the registry has no tool '{tool_id}'", hint="check its spelling")
         return tools[tool_id]
@@ -169,7 +168,7 @@ class Registry:
     def history(self, tool_id: str) -> list[Event]:
         """Everything that happened to a tool, in order. Raises InputError for a tool that was never offered."""
         with self.database.engine.connect() as connection:
-            events = _events(connection, tool_id)
+            events = read_events(connection, tool_id=tool_id)
         if not events:
             raise InputError(f"the registry has no tool '{tool_id}'", hint="check its spelling")
         return events
@@ -177,7 +176,7 @@ class Registry:
     def card(self, content: str) -> ToolCard:
         """The card of a version, by its whole content hash. Raises InputError for one that is not there."""
         with self.database.engine.connect() as connection:
-            found = _cards(connection, [content])
+            found = read_cards(connection, [content])
         if content not in found:
             raise InputError(f"the registry has no version {content[:12]}")
         return found[content]
@@ -218,7 +217,7 @@ class Registry:
             if other != content:
                 writing.add(tool, other, State.RETIRED, Cause.WITHDRAWN)
         last = tool.states.get(content)
-        if last is None and tool.approved is not None and _equal(_cards(connection, [tool.approved]), card):
+        if last is None and tool.approved is not None and _equal(read_cards(connection, [tool.approved]), card):
             counts["unchanged"] += 1
             return False
         returns = last is not None and last.cause is Cause.GONE and tool.approved is None
@@ -263,7 +262,7 @@ class Registry:
     def _against(
         self, connection: sa.Connection, writing: _Writing, contents: Sequence[str]
     ) -> dict[str, list[Finding]]:
-        proposed = _cards(connection, contents)
+        proposed = read_cards(connection, contents)
         return objections(proposed.values(), _shown(connection, writing.tools).values())
 
     def _lock(self, connection: sa.Connection) -> None:
@@ -303,80 +302,12 @@ def _objected(tool_id: str, against: list[Finding]) -> InputError:
     return InputError(f"lint speaks against it: {said}", source=tool_id, hint="overrule it with a reason, or reject it")
 
 
-def _events(connection: sa.Connection, tool_id: str | None = None, until: int | None = None) -> list[Event]:
-    asked = sa.select(card_events).order_by(card_events.c.seq)
-    if tool_id is not None:
-        asked = asked.where(card_events.c.tool_id == tool_id)
-    if until is not None:
-        asked = asked.where(card_events.c.seq <= until)
-    return [
-        Event(
-            seq=row.seq,
-            ts=row.ts,
-            tool_id=row.tool_id,
-            content=row.content,
-            state=State(row.state),
-            cause=Cause(row.cause),
-            who=row.who,
-            source=row.source,
-            note=row.note,
-        )
-        for row in connection.execute(asked)
-    ]
-
-
-def _cards(connection: sa.Connection, contents: Sequence[str]) -> dict[str, ToolCard]:
-    found: dict[str, ToolCard] = {}
-    for start in range(0, len(contents), _CHUNK):
-        asked = sa.select(cards).where(cards.c.content.in_(contents[start : start + _CHUNK]))
-        for row in connection.execute(asked):
-            found[row.content] = ToolCard.model_validate_json(zlib.decompress(row.body))
-    return {content: found[content] for content in contents if content in found}
-
-
 def _shown(connection: sa.Connection, tools: dict[str, ToolVersions]) -> dict[str, ToolCard]:
     """The approved cards by tool id, as far as they are stored, in the order of first approval."""
     placed = sorted((tool.first_approved or 0, tool.approved) for tool in tools.values() if tool.approved is not None)
-    found = _cards(connection, [content for _, content in placed])
+    found = read_cards(connection, [content for _, content in placed])
     return {found[content].tool_id: found[content] for _, content in placed if content in found}
 
 
 def _approved(connection: sa.Connection, until: int) -> Catalog:
-    return Catalog(_shown(connection, folded(_events(connection, until=until))).values())
-
-
-def _store(connection: sa.Connection, offered: Iterable[ToolCard], events: Sequence[Event]) -> None:
-    """Add the versions that are new, and the events."""
-    added = {event.content for event in events}
-    bodies = {content: card for card in offered if (content := content_of(card)) in added}
-    known = set(_known(connection, list(bodies)))
-    rows = [
-        {"content": content, "tool_id": card.tool_id, "body": zlib.compress(card_json(card).encode())}
-        for content, card in bodies.items()
-        if content not in known
-    ]
-    if rows:
-        connection.execute(sa.insert(cards), rows)
-    if events:
-        connection.execute(
-            sa.insert(card_events),
-            [
-                {
-                    "ts": event.ts,
-                    "tool_id": event.tool_id,
-                    "content": event.content,
-                    "state": event.state.value,
-                    "cause": event.cause.value,
-                    "who": event.who,
-                    "source": event.source,
-                    "note": event.note,
-                }
-                for event in events
-            ],
-        )
-
-
-def _known(connection: sa.Connection, contents: Sequence[str]) -> Iterable[str]:
-    for start in range(0, len(contents), _CHUNK):
-        asked = sa.select(cards.c.content).where(cards.c.content.in_(contents[start : start + _CHUNK]))
-        yield from connection.scalars(asked)
+    return Catalog(_shown(connection, folded(read_events(connection, until=until))).values())

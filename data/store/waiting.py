@@ -133,7 +133,7 @@ class Waiting:
     def settle(self, key: TraceKey, count: int, records: Sequence[Decision | OutcomeRecord]) -> bool:
         """Keep what a trace of `count` spans makes, in place of what it made before, all or nothing.
 
-        The records' ids are the key's, numbered from 0. False, and nothing is changed, where more spans have come since.
+        The records' ids are the key's, numbered from 0. False, and nothing is changed, where more spans have come.
         """
         kept = [self._text.applied(one).model_copy(update={"principal": key.principal}) for one in records]
         with self._database.writing() as connection:

@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
+from data.errors import InputError
 from data.wire_names import wire_name
 from serving.door import examples
 from serving.door.errors import INVALID_BODY, NOT_PERMITTED, DoorError
@@ -19,27 +20,22 @@ from serving.door.narrowing import CallerBody, narrow
 from serving.door.observed import note
 from serving.door.requests import Door, DoorOf, Who, body_of, documented, known_query
 from serving.door.spans import CONVERSATION, OPERATION, SLICE, TOOL, stage_events
-from serving.door.translate import answer, ask_of, caller_of, checked, detail, outcomes_of, split_up
-from serving.door.wire import (
+from serving.door.translate import answer, ask_of, caller_of, checked, detail, outcomes_of, said_in, split_up
+from serving.door.wire_calls import (
     CheckAnswer,
     CheckBody,
     ConfirmAnswer,
     ConfirmBody,
-    DescribeAnswer,
-    DescribeBody,
-    Id,
     ObservationAnswer,
     ObservationBody,
     OutcomesAnswer,
     OutcomesBody,
     RangeAnswer,
-    RerankAnswer,
-    RerankBody,
-    RerankResult,
-    SelectAnswer,
-    SelectBody,
     StoredOutcome,
 )
+from serving.door.wire_fields import Id
+from serving.door.wire_menus import DescribeAnswer, DescribeBody, SelectAnswer, SelectBody
+from serving.door.wire_rerank import RerankAnswer, RerankBody, RerankResult
 from serving.gate.gate import NOT_AVAILABLE, UNKNOWN_SLICE
 
 T = TypeVar("T")
@@ -57,7 +53,10 @@ async def select(request: Request, door: DoorOf, identity: Who) -> SelectAnswer:
     if body.split and len(ask.subgoals) == 1:
         ask = split_up(ask, await run_in_threadpool(door.split, ask.subgoals[0].goal))  # a model may be asked
     known = service.known(ask)
-    made = known if known is not None else await _off_the_loop(door, service.decide, ask)
+    try:
+        made = known if known is not None else await _off_the_loop(door, service.decide, ask)
+    except InputError as error:
+        raise InputError(error.problem, field=said_in(body, error.field), hint=error.hint) from error
     decided = await service.kept(ask, made)
     found = decided.found
     note(request, slice=found.slice_id, cached=decided.cached)

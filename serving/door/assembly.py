@@ -27,6 +27,7 @@ from serving.door.metrics import Metrics
 from serving.door.requests import Door
 from serving.door.settings import ServiceSettings, TraceSettings
 from serving.embedding_cache import EmbeddingCache
+from serving.explore import Showings
 from serving.gate.arguments import ArgumentChecker
 from serving.gate.gate import Gate
 from serving.gate.tickets import Tickets
@@ -39,7 +40,7 @@ from serving.service.observing import Observations
 from serving.service.service import Service
 from serving.service.slices import Slices
 from serving.slice_cache import SliceCache
-from serving.splitting import MAX_STEPS, split
+from serving.splitting import split
 from serving.watch import Source, Watch, file_source
 
 _LOG = logging.getLogger("toolcrib.door")
@@ -125,6 +126,10 @@ class Assembly:
         days = self._settings.traces.retention_days
         self._ledger.expire(_EVER if days is None else datetime.now(UTC) - timedelta(days=days))
 
+    def count_showings(self) -> None:
+        """Let the selector know what exploration has shown until now, by the traces that are kept."""
+        self.watch.live.set_showings(Showings.of(self._ledger.traces()))
+
     def _build(self, paths: Mapping[str, Path]) -> Selector:
         catalog = with_search_tool(load_catalog(paths["catalog"]))
         policy = self._policy.current if self._policy is not None else None
@@ -137,7 +142,7 @@ class Assembly:
         )
 
     def _splitter(self) -> Callable[[str], Split]:
-        chosen, at_most = self._settings.splitter, min(self._settings.limits.subgoals, MAX_STEPS)
+        chosen, at_most = self._settings.splitter, self._settings.limits.subgoals
         if chosen.kind == "none":
             return lambda text: Split((text,))
         if chosen.kind == "rules":
@@ -194,13 +199,14 @@ class Assembly:
                 self.metrics.swapped("selector", accepted=swap.accepted)
 
     async def _letting_go(self) -> None:
-        """Let go of what has had its time, now and every hour."""
+        """Let go of what has had its time and count what was explored, now and every hour."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 await loop.run_in_executor(None, self.let_go)
+                await loop.run_in_executor(None, self.count_showings)
             except Exception:
-                _LOG.exception("what has expired could not be removed; tried again later")
+                _LOG.exception("the store could not be tidied up and counted; tried again later")
             await asyncio.sleep(_RETENTION_S)
 
 

@@ -11,12 +11,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from data.context import MAX_SUBGOALS
 from serving.door.errors import INVALID_BODY, INVALID_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, DoorError
+from serving.json_path import json_path
 
 LISTED_PROBLEMS = 5
 MAX_DIGITS = 300
@@ -29,8 +31,6 @@ _CONTENT_TYPE = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', 
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]}]', re.DOTALL)
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_MAX_NAME = 64
 
 
 class BodyLimits(BaseModel):
@@ -41,7 +41,7 @@ class BodyLimits(BaseModel):
     body_bytes: int = Field(default=1_048_576, ge=1_024, le=67_108_864)
     json_depth: int = Field(default=32, ge=4, le=100)
     """Levels of nesting; a flat object is one."""
-    subgoals: int = Field(default=8, ge=1, le=16)
+    subgoals: int = Field(default=MAX_SUBGOALS, ge=1, le=MAX_SUBGOALS)
     """Steps in one request."""
     text_characters: int = Field(default=20_000, ge=100, le=20_000)
     """One goal, message or query."""
@@ -82,19 +82,6 @@ def validated(model: type[M], value: object) -> M:
     more = len(listed) - LISTED_PROBLEMS
     message = "; ".join(listed[:LISTED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
     raise DoorError(422, INVALID_BODY, message, path=problems[0][0], hint="the fields of each route: GET /openapi.json")
-
-
-def json_path(parts: Sequence[str | int]) -> str:
-    """`("a", 0, "b c")` as `$.a[0]["b c"]`; long names are cut, and everything in them is printable ASCII."""
-    path = "$"
-    for part in parts:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif _PLAIN_NAME.fullmatch(part) and len(part) <= _MAX_NAME:
-            path += f".{part}"
-        else:
-            path += f"[{json.dumps(part if len(part) <= _MAX_NAME else part[:_MAX_NAME] + '...')}]"
-    return path
 
 
 def _text(raw: bytes) -> str:

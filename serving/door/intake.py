@@ -39,13 +39,14 @@ from data.store.rows import packed_with_size
 from data.store.waiting import Gathered, Held, Ripeness, TraceKey, Waiting
 from data.store.writer import TraceWriter
 from data.traces import Trace
-from serving.door.errors import INVALID_BODY, STORE_UNAVAILABLE, TOO_MANY_SPANS, DoorError
+from serving.door.errors import STORE_UNAVAILABLE, TOO_MANY_SPANS, DoorError
 from serving.door.metrics import Metrics
 from serving.door.settings import OtlpSettings
 
 _LOG = logging.getLogger("toolcrib.door")
 
 NO_IDS = "spans whose trace id or span id is none"
+TOO_DEEP = "spans whose attributes are nested too deeply"
 TRACE_FULL = "spans beyond the bound of one trace"
 _TRACE_ID, _SPAN_ID = re.compile(r"(?!0+$)[0-9a-f]{32}"), re.compile(r"(?!0+$)[0-9a-f]{16}")
 _LOOK_S = 1.0
@@ -127,14 +128,14 @@ class Intake:
     def _rows(self, who: Caller, document: dict[str, Any]) -> tuple[list[SpanRow], Counter[str]]:
         account, rejected = Account(), Counter[str]()
         found: list[SpanRow] = []
-        try:
-            for raw in raw_spans([Record(document, "a request")], account):
-                if _TRACE_ID.fullmatch(raw["trace_id"]) and _SPAN_ID.fullmatch(raw["span_id"]):
-                    found.append(self._row(raw))
-                else:
-                    rejected[NO_IDS] += 1
-        except RecursionError as error:
-            raise DoorError(400, INVALID_BODY, "a span is nested too deeply", hint="flatten its attributes") from error
+        for raw in raw_spans([Record(document, "a request")], account):
+            if not (_TRACE_ID.fullmatch(raw["trace_id"]) and _SPAN_ID.fullmatch(raw["span_id"])):
+                rejected[NO_IDS] += 1
+                continue
+            try:
+                found.append(self._row(raw))
+            except RecursionError:
+                rejected[TOO_DEEP] += 1
         rejected.update(account.skipped)
         held = self._held(who, {row.trace_id for row in found})
         kept = []

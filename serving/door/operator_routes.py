@@ -10,7 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from serving.door.identity import Identity
 from serving.door.requests import DoorOf, Operator, known_query
 from serving.door.translate import versions
-from serving.door.wire import ExplainAnswer, Id, StageFate, ToolId
+from serving.door.wire_fields import Id, ToolId
+from serving.door.wire_menus import ExplainAnswer, StageFate
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(known_query)])
 

@@ -55,7 +55,7 @@ def too_large(limit: int) -> DoorError:
 
 def success(kind: Kind, rejected: Counter[str]) -> Response:
     """200, with a partial success where spans were rejected."""
-    said = "; ".join(f"{count} {reason}" for reason, count in rejected.most_common())
+    said = "; ".join(f"{reason}: {count}" for reason, count in rejected.most_common())
     total = rejected.total()
     if kind == "json":
         partial = {"partialSuccess": {"rejectedSpans": str(total), "errorMessage": said}} if total else {}
@@ -102,7 +102,7 @@ def _of_protobuf(raw: bytes) -> dict[str, Any]:
     value = parse(raw)
     if value is None:
         raise DoorError(400, INVALID_BODY, "the body is no ExportTraceServiceRequest", hint="send OTLP traces")
-    return value
+    return {"resourceSpans": value.get("resourceSpans", [])}
 
 
 def _of_json(raw: bytes) -> dict[str, Any]:
@@ -110,9 +110,10 @@ def _of_json(raw: bytes) -> dict[str, Any]:
         value = loads(raw.decode("utf-8"))
     except ValueError as error:  # broken UTF-8 too
         raise DoorError(400, INVALID_JSON, "the body is not JSON in UTF-8", hint="send OTLP traces") from error
-    if not isinstance(value, dict):
+    spans = value.get("resourceSpans", []) if isinstance(value, dict) else None
+    if not isinstance(spans, list):
         raise DoorError(400, INVALID_BODY, "the body is no ExportTraceServiceRequest", hint="send OTLP traces")
-    return value
+    return {"resourceSpans": spans}
 
 
 def _varint(number: int) -> bytes:

@@ -15,7 +15,7 @@ from serving.door.identity import Authenticator, Identity, is_token
 from serving.door.intake import Intake
 from serving.door.metrics import Metrics
 from serving.door.observed import note
-from serving.door.wire import Body
+from serving.door.wire_fields import Body
 from serving.pool import Pool
 from serving.remote_splitter import Split
 from serving.service.service import Service

@@ -99,6 +99,12 @@ class ObservationSettings(Part):
     cap_characters: int = Field(default=4_000, ge=64, le=100_000)
 
 
+class ShutdownSettings(Part):
+    """For how many seconds after SIGTERM requests are still taken, while `/readyz` says 503."""
+
+    linger_seconds: float = Field(default=5.0, ge=0.0, le=300.0)
+
+
 class OtlpSettings(Part):
     """Spans that agents stream in (`POST /v1/traces`), where `enabled`. `redact`, `mapping` and `rules` are those of
     `toolcrib traces import`.
@@ -136,6 +142,7 @@ class ServiceSettings(Part):
     selector: SelectorSettings = SelectorSettings()
     observations: ObservationSettings = ObservationSettings()
     otlp: OtlpSettings = OtlpSettings()
+    shutdown: ShutdownSettings = ShutdownSettings()
 
 
 def load_settings(path: Path | str) -> ServiceSettings:

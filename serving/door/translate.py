@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from data.card_text import query_text
 from data.cards import ToolCard
 from data.catalog import Catalog
 from data.context import Caller, Recent, Subgoal
@@ -18,14 +19,12 @@ from data.wire_names import wire_name
 from serving.disclosure import Format, Level, render
 from serving.door.identity import Identity
 from serving.door.narrowing import narrow
-from serving.door.wire import (
+from serving.door.wire_calls import ArgumentProblem, CheckAnswer, OutcomesBody
+from serving.door.wire_menus import (
     Advice,
-    ArgumentProblem,
-    CheckAnswer,
     Degraded,
     MenuParts,
     MessageBody,
-    OutcomesBody,
     Recovered,
     SelectAnswer,
     SelectBody,
@@ -67,6 +66,16 @@ def wanted(body: SelectBody) -> tuple[Subgoal, ...]:
     if body.messages is not None:
         return (Subgoal(goal=_last_said(body.messages), mutation=body.mutation),)
     return tuple(_subgoal(given, body.mutation) for given in body.subgoals or ())
+
+
+def said_in(body: SelectBody, field: str) -> str:
+    """Where in the body stands what the decision calls `field`: the goal may be that of a search or of a step."""
+    if field != "goal" or body.goal is not None:
+        return field
+    if body.search is not None:
+        return "search.query"
+    blank = (f"subgoals[{i}].goal" for i, step in enumerate(body.subgoals or ()) if not query_text(step.goal))
+    return next(blank, "subgoals" if body.subgoals is not None else "messages")
 
 
 def answer(decided: Decided, catalog: Catalog, level: Level, format: Format) -> SelectAnswer:
@@ -144,6 +153,7 @@ def checked(result: CheckResult) -> CheckAnswer:
         hint=result.hint,
         errors=[ArgumentProblem(path=e.path, code=e.code, message=e.message, hint=e.hint) for e in result.errors],
         available=list(result.available),
+        available_wire_names=[wire_name(tool_id) for tool_id in result.available],
         ticket=result.ticket,
         expires=result.expires.isoformat() if result.expires is not None else None,
     )

@@ -18,8 +18,9 @@ import jsonschema_rs
 from data.card_text import shorten
 from data.cards import ToolCard
 from serving.disclosure import visible
-from serving.gate.canonical import Flaw, json_path, survey
+from serving.gate.canonical import Flaw, survey
 from serving.gate.schema_cost import SchemaCost, schema_cost
+from serving.json_path import json_path
 from serving.lru import Lru
 
 MAX_PROBLEMS = 20

@@ -9,19 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from data.errors import InputError
+from serving.json_path import json_path
 
 MAX_DEPTH = 64
 """Levels of objects and arrays that arguments may have."""
 MAX_VALUES = 100_000
 """Values that arguments may hold, all levels counted."""
 _MAX_BITS = 1024  # the range of a double; beyond it parsers disagree on what was said
-_MAX_PATH = 200
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Flaw(NamedTuple):
@@ -75,19 +72,6 @@ def survey(value: object) -> Size | Flaw:
         elif (said := _scalar_flaw(item)) is not None:
             return Flaw(json_path(path), *said)
     return Size(met, deepest)
-
-
-def json_path(parts: Sequence[str | int]) -> str:
-    """`$.a.b[0]`; a key that is no plain word is quoted: `$["a b"]`. A very long path ends in an ellipsis."""
-    path = "$"
-    for part in parts:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            path += f".{part}" if _WORD.fullmatch(part) else f"[{json.dumps(part)}]"
-        if len(path) > _MAX_PATH:
-            return path[:_MAX_PATH] + "..."
-    return path
 
 
 def _scalar_flaw(item: object) -> tuple[str, str] | None:

@@ -55,7 +55,8 @@ class Process:
 def serving(folder: Path, *more: str) -> Iterator[Process]:
     catalog = write_lines(folder / "catalog.jsonl", TOOLS)
     config = folder / "service.yaml"
-    config.write_text(json.dumps({"identity": {"keys": [{"name": "ann", "sha256": digest(KEY)}]}}))
+    identity = {"keys": [{"name": "ann", "sha256": digest(KEY)}]}
+    config.write_text(json.dumps({"identity": identity, "shutdown": {"linger_seconds": 0}}))
     words = ["serve", "--bundle", "none", "--catalog", str(catalog), "--config", str(config)]
     child = subprocess.Popen(
         [sys.executable, "-c", WITHOUT_MODEL, *words, "--port", "0", *more],

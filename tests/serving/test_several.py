@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Trained
 
-from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
+from data.context import MAX_GOAL_CHARACTERS, MAX_SUBGOALS, Caller, Subgoal
 from data.errors import InputError
 from serving.bundle import Bundle, load_bundle
 from serving.selector import Selector
 from serving.settings import SelectorSettings
-from serving.several import MAX_SUBGOALS, select_several
+from serving.several import select_several
 from serving.slice import Slice
 
 CALLER = Caller(scopes=("accounts",))

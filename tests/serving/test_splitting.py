@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.context import MAX_GOAL_CHARACTERS
-from serving.splitting import MAX_STEPS, split
+from data.context import MAX_GOAL_CHARACTERS, MAX_SUBGOALS
+from serving.splitting import split
 
 SEVERAL: list[tuple[str, tuple[str, ...]]] = [
     ("find the open invoices and email Ann", ("find the open invoices", "email Ann")),
@@ -116,7 +116,7 @@ def test_white_space_between_steps_is_no_matter() -> None:
 def test_beyond_the_most_steps_the_last_holds_the_rest() -> None:
     text = "\n".join(f"{number}. open file {number}" for number in range(1, 13))
     steps = split(text)
-    assert len(steps) == MAX_STEPS
+    assert len(steps) == MAX_SUBGOALS
     assert steps[0] == "open file 1"
     assert steps[-1] == "open file 8 open file 9 open file 10 open file 11 open file 12"
     assert split(text, at_most=2) == ("open file 1", " ".join(f"open file {number}" for number in range(2, 13)))
@@ -210,5 +210,5 @@ def test_no_word_of_a_request_is_lost(nouns: list[str]) -> None:
 def test_the_longest_text_of_any_one_kind_is_split_or_left(unit: str) -> None:
     text = (unit * MAX_GOAL_CHARACTERS)[:MAX_GOAL_CHARACTERS]
     steps = split(text)
-    assert 1 <= len(steps) <= MAX_STEPS
+    assert 1 <= len(steps) <= MAX_SUBGOALS
     assert sum(map(len, steps)) <= 2 * len(text)

@@ -14,8 +14,6 @@ from toolcrib.commands.serve import source_of
 if TYPE_CHECKING:
     from serving.door.settings import ServiceSettings
 
-_LINGER_S = 25
-
 
 def mcp_command(
     bundle: ServedBundleOption,
@@ -88,10 +86,9 @@ def _over_http(
     port: int,
     dev: bool,
 ) -> None:
-    import uvicorn
-
     from serving.door.assembly import Assembly
     from serving.door.identity import Authenticator, is_loopback
+    from serving.door.listening import listen
     from serving.door.logs import log_as_json
     from serving.door.spans import send_spans
     from serving.mcp_door.http import application, identity_of_request
@@ -106,16 +103,7 @@ def _over_http(
     made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=authenticator, policy=policy)
     door = McpDoor(made, settings, found, identity_of_request, version=_version())
     log_as_json()
-    uvicorn.run(
-        application(door, made, authenticator, host),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_LINGER_S,
-    )
+    listen(application(door, made, authenticator, host), made.door, settings, host, port)
 
 
 def _version() -> str:

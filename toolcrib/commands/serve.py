@@ -13,8 +13,6 @@ from toolcrib.inputs import read_bundle
 if TYPE_CHECKING:
     from serving.watch import Source
 
-_LINGER_S = 25
-
 
 def serve_command(
     bundle: ServedBundleOption,
@@ -30,12 +28,12 @@ def serve_command(
 ) -> None:
     """Serve menus and the gate over HTTP.
 
-    A changed bundle, catalog, policy or grant is followed without a restart. SIGTERM ends what was begun, then stops.
+    A changed bundle, catalog, policy or grant is followed without a restart. SIGTERM turns /readyz to 503, and a moment
+    later ends what was begun, then stops.
     """
-    import uvicorn
-
     from serving.door.assembly import Assembly
     from serving.door.identity import Authenticator, is_loopback
+    from serving.door.listening import listen
     from serving.door.logs import log_as_json
     from serving.door.settings import ServiceSettings, load_settings
     from serving.door.spans import send_spans
@@ -51,16 +49,7 @@ def serve_command(
     source = source_of(bundle)
     log_as_json()
     made = Assembly(settings, catalog=catalog, bundle=source, authenticator=authenticator, policy=policy)
-    uvicorn.run(
-        made.application(),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_LINGER_S,
-    )
+    listen(made.application(), made.door, settings, host, port)
 
 
 def source_of(bundle: str) -> Source | None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving.door.body import LISTED_PROBLEMS, BodyLimits, json_path, read_json, validated
+from serving.door.body import LISTED_PROBLEMS, BodyLimits, read_json, validated
 from serving.door.errors import CODES, DoorError, as_json
 
 LIMITS = BodyLimits(body_bytes=4096, json_depth=8)
@@ -204,10 +204,6 @@ def test_at_most_five_problems_are_listed_and_the_rest_is_counted() -> None:
     error = rejection({"kind": "a", **{f"field{number}": 1 for number in range(12)}})
     assert error.message.count("unknown field") == LISTED_PROBLEMS
     assert error.message.endswith("and 7 more")
-
-
-def test_a_path_is_short_and_printable_whatever_the_names_are() -> None:
-    assert json_path(("a", 0, "b c", "é\n", "x" * 99)) == '$.a[0]["b c"]["\\u00e9\\n"]["' + "x" * 64 + '..."]'
 
 
 def test_every_error_has_the_same_four_texts() -> None:

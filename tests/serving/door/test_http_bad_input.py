@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from shop import KEYS, Shop, error_of, open_shop
 
 from data.store.tables import outcomes, tickets
+from data.wire_names import wire_name
 
 REFUND = {"order": "A-17", "amount": 12.5}
 NUL = "a\x00b"
@@ -33,6 +34,8 @@ BODIES: list[tuple[str, bytes, int, str, str]] = [
     ("nothing asked", b"{}", 422, "invalid_body", "$"),
     ("two things asked", b'{"goal": "a", "search": {"query": "b"}}', 422, "invalid_body", "$"),
     ("a blank goal", b'{"goal": " \\n "}', 422, "invalid_body", "$.goal"),
+    ("a blank search", b'{"search": {"query": " "}}', 422, "invalid_body", "$.search.query"),
+    ("a blank step", b'{"subgoals": [{"goal": "a"}, {"goal": " "}]}', 422, "invalid_body", "$.subgoals[1].goal"),
     ("silent messages", b'{"messages": [{"role": "user", "content": " "}]}', 422, "invalid_body", "$"),
     ("an unknown format", b'{"goal": "a", "format": "xml"}', 422, "invalid_body", "$.format"),
     ("a goal that is too long", json.dumps({"goal": "a " * 10_001}).encode(), 422, "invalid_body", "$.goal"),
@@ -182,6 +185,7 @@ def test_a_tool_that_does_not_exist_one_that_is_withheld_and_one_that_was_not_sh
     found = answers["no.such_tool"].json()
     assert (found["verdict"], found["rule"]) == ("deny", "not_available")
     assert "shop.refund" in found["available"]
+    assert found["available_wire_names"] == [wire_name(tool_id) for tool_id in found["available"]]
     assert not {"vault.open_safe", "ledger.balance"} & set(found["available"])
 
 

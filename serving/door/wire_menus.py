@@ -1,56 +1,17 @@
-"""Wire models: what each route takes and gives, with the bounds of every field."""
+"""Wire models of menus: what to choose tools for, what was chosen, more about one, and why."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
-from data.traces import ErrorClass, Outcome
+from data.context import MAX_SUBGOALS
 from serving.disclosure import Format, Level
 from serving.door.narrowing import CallerBody
-from serving.several import MAX_SUBGOALS
+from serving.door.wire_fields import Answer, Body, Count, Failing, Goal, Id, IdOrNone, MenuVerdict, Text, ToolId
 from serving.slice import Verdict
-
-_STORABLE = r"^[^\x00]*$"
-"""No database keeps a NUL in a name."""
-
-Id = Annotated[str, Field(min_length=1, max_length=256, pattern=_STORABLE)]
-IdOrNone = Annotated[str, Field(max_length=256, pattern=_STORABLE)]
-ToolId = Annotated[str, Field(min_length=1, max_length=512, pattern=_STORABLE)]
-Goal = Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra={"pattern": r"\S"})]
-"""What is blank is refused by the decision, with the better words."""
-Text = Annotated[str, Field(max_length=20_000)]
-
-
-def _whole(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-WHOLE = BeforeValidator(_whole)
-"""JSON has one kind of number: 3.0 is as whole as 3."""
-Count = Annotated[int, Field(ge=0, le=1_000_000), WHOLE]
-MenuVerdict = Literal["allow", "confirm", "dry_run", "deny"]
-CallVerdict = Literal["allow", "confirm", "dry_run", "deny", "invalid"]
-Failing = Literal[
-    "validation", "auth", "timeout", "unavailable", "rate_limited", "tool_error", "empty_result", "wrong_tool"
-]
-
-
-class Body(BaseModel):
-    """A request's body: unknown fields are refused, and nothing is read as what it is not."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Answer(BaseModel):
-    """A response."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-# select
 
 
 class SubgoalBody(Body):
@@ -217,9 +178,6 @@ class SelectAnswer(Answer):
     recorded: bool
 
 
-# describe, check, confirm
-
-
 class DescribeBody(Body):
     """A tool that a slice has shown, and how much of it is wanted."""
 
@@ -238,136 +196,6 @@ class DescribeAnswer(Answer):
     level: Literal["selection", "invocation"]
     format: Format
     content: JsonValue
-
-
-class CheckBody(Body):
-    """A call that the model proposes. `ticket` is what an earlier check gave for this very call."""
-
-    slice_id: Id
-    tool_id: ToolId
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    ticket: Id | None = None
-    caller: CallerBody | None = None
-
-
-class ArgumentProblem(Answer):
-    """One thing that is wrong with the arguments: where (a JSON path), what, and what to do."""
-
-    path: str
-    code: str
-    message: str
-    hint: str
-
-
-class CheckAnswer(Answer):
-    """The verdict on the call; `message` and `hint` are written for the model and may be handed to it as they are."""
-
-    verdict: CallVerdict
-    rule: str
-    message: str
-    hint: str
-    errors: list[ArgumentProblem]
-    available: list[str]
-    ticket: str | None
-    expires: str | None
-
-
-class ConfirmBody(Body):
-    """What a person decided about a call that waits for it."""
-
-    ticket: Id
-    decision: Literal["approve", "refuse"]
-    note: Annotated[str, Field(max_length=2_000)] = ""
-    caller: CallerBody | None = None
-
-
-class ConfirmAnswer(Answer):
-    """The state of the ticket after the decision."""
-
-    state: Literal["approved", "refused"]
-    tool_id: str
-    expires: str
-
-
-# outcomes
-
-
-class OutcomeBody(Body):
-    """What became of one call, or of a decision to call nothing (`tool_id` null).
-
-    `key` makes the report idempotent: the first with a key counts, the same one again changes nothing.
-    """
-
-    key: Id
-    slice_id: Id
-    tool_id: ToolId | None
-    outcome: Outcome
-    error_class: ErrorClass = "none"
-    arguments: dict[str, Any] | None = None
-    latency_ms: float | None = Field(default=None, ge=0, le=1e9, allow_inf_nan=False)
-    cost_usd: float | None = Field(default=None, ge=0, le=1e9, allow_inf_nan=False)
-    task_success: bool | None = None
-    dry_run: bool = False
-    ticket: Id | None = None
-    trace_id: IdOrNone = ""
-    step: Count | None = None
-
-
-class OutcomesBody(Body):
-    """One outcome, or up to 256."""
-
-    outcomes: list[OutcomeBody] = Field(min_length=1, max_length=256)
-    caller: CallerBody | None = None
-
-
-class StoredOutcome(Answer):
-    """Where an outcome has been kept: it survives a crash of the service from here on."""
-
-    key: str
-    stored: Literal["database", "spool"]
-
-
-class OutcomesAnswer(Answer):
-    """One line an outcome, in the order given."""
-
-    results: list[StoredOutcome]
-
-
-# observations
-
-
-class ObservationBody(Body):
-    """A tool's result, kept whole so that the model gets a part of it and a handle to the rest."""
-
-    slice_id: Id
-    tool_id: ToolId
-    content: JsonValue
-    media_type: Annotated[str, Field(max_length=128, pattern=_STORABLE)] = "text/plain"
-    cap_characters: Annotated[int, Field(ge=64, le=100_000), WHOLE] | None = None
-    caller: CallerBody | None = None
-
-
-class ObservationAnswer(Answer):
-    """The capped text; `size` is that of the whole, in characters."""
-
-    handle: str
-    text: str
-    size: int
-    truncated: bool
-
-
-class RangeAnswer(Answer):
-    """Characters `start` to `end` (exclusive) of a kept result."""
-
-    handle: str
-    text: str
-    start: int
-    end: int
-    size: int
-    media_type: str
-
-
-# operators
 
 
 class StageFate(Answer):
@@ -390,38 +218,3 @@ class ExplainAnswer(Answer):
     stages: list[StageFate]
     summary: str
     versions: Versions
-
-
-# rerank
-
-
-class DocumentBody(Body):
-    """A document given as an object."""
-
-    text: Text
-
-
-class RerankBody(Body):
-    """Documents to order by a query, in the shape that rerank clients send."""
-
-    query: str = Field(min_length=1, max_length=20_000)
-    documents: list[Text | DocumentBody] = Field(min_length=1, max_length=256)
-    top_n: Annotated[int, Field(ge=1, le=256), WHOLE] | None = None
-    return_documents: bool = False
-    model: Annotated[str, Field(max_length=256)] = ""
-
-
-class RerankResult(Answer):
-    """Place of a document in the request, and its relevance in [0, 1]."""
-
-    index: int
-    relevance_score: float
-    document: dict[str, str] | None = None
-
-
-class RerankAnswer(Answer):
-    """Documents, best first."""
-
-    id: str
-    model: str
-    results: list[RerankResult]
