@@ -9,7 +9,8 @@ import pytest
 
 from data.cards import Risk, ToolCard
 from data.errors import InputError
-from data.registry import Change, changes, content_of, read_auto_approval
+from data.findings import RULES
+from data.registry import BLOCKING, Change, changes, content_of, read_auto_approval
 
 
 def card(**fields: Any) -> ToolCard:
@@ -76,3 +77,7 @@ def test_rules_that_are_none_are_refused(tmp_path: Path, text: str, words: str) 
     path.write_text(text)
     with pytest.raises(InputError, match=words):
         read_auto_approval(path)
+
+
+def test_every_rule_whose_findings_are_errors_keeps_a_card_from_being_approved_unread() -> None:
+    assert {name for name, rule in RULES.items() if rule.severity == "error"} <= BLOCKING <= set(RULES)

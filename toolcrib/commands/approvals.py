@@ -98,10 +98,15 @@ def approve_command(
     """Let a version be shown to models. An older version rolls the tool back."""
     if everything == (tool is not None):
         raise InputError("give a tool, or --all")
+    if everything and (despite or note):
+        option = "--despite" if despite else "--note"
+        raise InputError("a reason is for one tool, not for all", field=option, hint="name the tool in place of --all")
+    if source is not None and not everything:
+        raise InputError("goes with --all", field="--source", hint="a tool has one source")
     with registry_at(registry) as opened:
         if tool is not None:
             tool_id, version = _named(opened, tool)
-            event = opened.approve(tool_id, version, who_or_user(who), note=note, despite=despite)
+            event = opened.approve(tool_id, version, who_or_user(who), note=note, despite=despite.strip())
             say(f"approved {tool_id} {event.content[:_SHORT]}")
             return
         done, left = opened.approve_all(who_or_user(who), source=source)
