@@ -4,9 +4,10 @@
 
 DIR holds the public sets, RUNS what `benchmarks.quality` wrote for base and livemcpbench. A router scores servers by
 the tools that the caller may see and by nothing else, so a masked tool has no say in it. `only` searches the best
-servers alone; `first` puts their tools before all others; `boost` adds the servers' ranking to the fused ones. Every
-line says how far it is from flat on the same queries, marked + or - where the 95% interval of a paired bootstrap leaves
-out zero. `decided`: after the head. `latency_ms`: scoring and gathering alone.
+servers alone; `first` puts their tools before all others; `boost` adds the servers' ranking to the fused ones; `no
+servers` makes every tool a server of its own, and shows what is not the servers' doing. Every line says how far it is
+from flat on the same queries, marked + or - where the 95% interval of a paired bootstrap leaves out zero. `decided`:
+after the head. `latency_ms`: scoring and gathering alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,12 @@ SIZES = (1_000, 10_000)
 
 def by_best(found: Evidence, vector: Floats | None, index: Index, rows: Rows) -> Floats:
     """The cosine of a server's best tool."""
-    return _best_of(_dense(found), index, rows, 1)
-
-
-def by_best_three(found: Evidence, vector: Floats | None, index: Index, rows: Rows) -> Floats:
-    """The mean cosine of a server's three best tools, or of as many as it has."""
-    return _best_of(_dense(found), index, rows, 3)
+    return _best_of(_dense(found), index, rows)
 
 
 def by_words(found: Evidence, vector: Floats | None, index: Index, rows: Rows) -> Floats:
     """The keyword score of a server's best tool."""
-    return _best_of(found.lexical.ranking, index, rows, 1)
+    return _best_of(found.lexical.ranking, index, rows)
 
 
 def by_centre(found: Evidence, vector: Floats | None, index: Index, rows: Rows) -> Floats:
@@ -91,7 +87,6 @@ def by_votes(found: Evidence, vector: Floats | None, index: Index, rows: Rows) -
 
 ROUTERS: Mapping[str, Router] = {
     "best": by_best,
-    "best three": by_best_three,
     "words": by_words,
     "centre": by_centre,
     "votes": by_votes,
@@ -113,17 +108,10 @@ def _dense(found: Evidence) -> Floats:
     return found.cosine if found.usage is None else np.maximum(found.cosine, found.usage.shrunk)
 
 
-def _best_of(scores: Floats, index: Index, rows: Rows, count: int) -> Floats:
-    domain = index.domain[rows]
-    order = np.lexsort((-scores[rows], domain))
-    sorted_domain = domain[order]
-    place = np.arange(len(order)) - np.searchsorted(sorted_domain, sorted_domain)
-    kept = order[place < count]
-    size = int(index.domain.max()) + 1
-    sums, counts = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    np.add.at(sums, domain[kept], scores[rows][kept])
-    np.add.at(counts, domain[kept], 1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf).astype(np.float32)
+def _best_of(scores: Floats, index: Index, rows: Rows) -> Floats:
+    best = np.full(int(index.domain.max()) + 1, -np.inf, np.float32)
+    np.maximum.at(best, index.domain[rows], scores[rows])
+    return best
 
 
 # Ways to use a router.
@@ -165,6 +153,11 @@ def orders(found: Evidence, vector: Floats, index: Index, rows: Rows) -> Iterato
         for count in SERVERS:
             yield f"{name}: only {count}", only(found, score, index, rows, count)
             yield f"{name}: first {count}", first(found, score, index, rows, count)
+    # what is won by words and not by servers
+    alone = replace(index, domain=np.arange(len(index.domain)))
+    score = by_words(found, vector, alone, rows)
+    yield "no servers, words: boost", boost(found, score, alone, rows)
+    yield "no servers, words: first 5", first(found, score, alone, rows, 5)
 
 
 # Measuring.
@@ -200,7 +193,7 @@ def measured(cases: Sequence[Case], *, decided: bool) -> Metrics:
                 _add(found, line, [index.catalog.ids[row] for row in rows.tolist()], query)
             if decided:
                 _add(found, "decided, flat", selector.ranking(selector.judge(query.text)), query)
-                for name in ("best", "votes"):
+                for name in ("best", "words", "votes"):
                     score = ROUTERS[name](seen, vector, index, every)
                     for count in SERVERS:
                         out = every[~np.isin(index.domain, best_servers(score, count))]
