@@ -89,6 +89,22 @@ class Bundle:
     def has(self, name: str) -> bool:
         return name in self.manifest.files
 
+    def read(self, name: str) -> bytes:
+        """The content of a file. BundleError if it is not the file any more that the bundle was loaded with."""
+        try:
+            content = self.file(name).read_bytes()
+        except OSError as error:
+            raise BundleError(f"{self.path}: '{name}' cannot be read ({error})") from error
+        if hashlib.sha256(content).hexdigest() != self.manifest.files[name]:
+            raise BundleError(f"{self.path}: '{name}' has changed since the bundle was loaded")
+        return content
+
+    @cached_property
+    def encoded(self) -> frozenset[str]:
+        """The hashes of the card texts whose vectors are stored."""
+        with np.load(self.file(CARDS), allow_pickle=False) as cards:
+            return frozenset(cards["keys"].tolist())
+
     @cached_property
     def usage(self) -> Usage:
         """The usage memory; an empty one where the bundle carries none."""
@@ -153,8 +169,13 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
     """Hash every file in `folder` and write its manifest."""
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     sealed = manifest.model_copy(update={"files": {name: sha256(folder / name) for name in names}})
-    (folder / MANIFEST).write_text(sealed.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_manifest(folder, sealed)
     return sealed
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write a manifest as it is: for figures that only a sealed bundle can give, which no hash covers."""
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def publish(folder: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """`python -m training`, or `accelerate launch -m training` on several devices: one training from the command line.
 
-Every process mines the same rows and takes its share of the retriever's batches; the first one does the rest.
+Every process mines the same rows and takes its share of the retriever's batches; the first one does the rest. The same
+command finishes a training that was stopped.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ def main() -> int:
     parser.add_argument("--traces", type=Path, required=True)
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--out", "-o", type=Path, required=True)
+    parser.add_argument("--restart", action="store_true", help="throw away what an unfinished training has left")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)
     try:
-        result = train(load_catalog(given.catalog), given.traces, load_recipe(given.recipe), given.out)
+        recipe = load_recipe(given.recipe)
+        result = train(load_catalog(given.catalog), given.traces, recipe, given.out, restart=given.restart)
     except ToolcribError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

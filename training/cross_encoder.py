@@ -23,9 +23,11 @@ from transformers import set_seed
 
 from serving.bundle import RERANKER, TOKENIZER, int8_name
 from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, bare
-from training.arguments import common_arguments
+from training.arguments import WholeCheckpoints, common_arguments, last_checkpoint
+from training.batches import plan_batches
 from training.export import export_graph, fuse, quantize
 from training.pair_model import GAIN, ScoreGraph, pair_logits, pair_model
+from training.quiet import quiet_loading
 
 HEAD_RATE = 10.0
 """Learning rate of the new head, in those of the transformer, which is already trained."""
@@ -96,7 +98,11 @@ class CandidatesLoss(nn.Module):
 
 
 def train_cross_encoder(
-    base: str | Path, pairs: Sequence[ScoredPair], settings: CrossEncoderSettings, callbacks: Sequence[Any] = ()
+    base: str | Path,
+    pairs: Sequence[ScoredPair],
+    settings: CrossEncoderSettings,
+    callbacks: Sequence[Any] = (),
+    checkpoints: Path | None = None,
 ) -> CrossEncoder:
     """Train a cross-encoder on `pairs` (those of one request form its list) by CandidatesLoss, word embeddings frozen.
 
@@ -109,6 +115,8 @@ def train_cross_encoder(
     6 layers, 1,200 pairs, 84 s: alone 71.0 (64.4), 20 cosine + score 75.8 (68.3); 3 layers, 2,000 pairs, 68 s: alone
     62.5 (62.1), together 76.8 (72.3); 2 layers, 3,000 pairs, 70 s: alone 57.7 (56.7), together 76.0 (72.7).
 
+    With a folder for `checkpoints` it goes on from the last one there.
+
     Raises ValueError where no request fits `max_pairs`.
     """
     rows = _by_request(pairs, settings.max_pairs)
@@ -117,9 +125,10 @@ def train_cross_encoder(
     set_seed(settings.seed)
     model = pair_model(base, layers=settings.layers, max_pair_tokens=settings.max_pair_tokens)
     _centre(model, rows, settings)
+    plan = plan_batches([frozenset()] * len(rows["query"]), settings.batch_size, settings.epochs, seed=settings.seed)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = CrossEncoderTrainingArguments(
-            **common_arguments(scratch, settings),
+            **common_arguments(checkpoints or Path(scratch), settings, plan, keep=checkpoints is not None),
             learning_rate_mapping={r"\.(importance|level)$": HEAD_RATE * settings.learning_rate},
             disable_tqdm=bool(callbacks),
         )
@@ -128,9 +137,10 @@ def train_cross_encoder(
             args=arguments,
             train_dataset=Dataset.from_dict(rows),
             loss=CandidatesLoss(model, settings.max_pair_tokens),
-            callbacks=list(callbacks),
+            callbacks=[*callbacks, WholeCheckpoints()],
         )
-        trainer.train()
+        with quiet_loading():
+            trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints) if checkpoints else None)
         # Mixed precision wraps the forward pass; the export traces it as it is without.
         trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     model.eval()

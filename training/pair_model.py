@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Module, Transformer
 from sentence_transformers.cross_encoder import CrossEncoder
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ class PairTransformer(Transformer):  # type: ignore[misc]
         return {**super().forward(features, **kwargs), "token_type_ids": segments}
 
 
-class SegmentHead(nn.Module):
+class SegmentHead(Module):  # type: ignore[misc]
     """Scores a pair by how its two halves agree after the transformer has read them together.
 
     u and v are the unit means of the query's and the card's token states; the score is 20 * (sum(importance * u * v) -
@@ -40,12 +40,27 @@ class SegmentHead(nn.Module):
     used, starts blind (metatool, 24 cards, nDCG@10: 52 before training; small new head on [CLS], 1,600 pairs: 25).
     """
 
+    config_keys: ClassVar[list[str]] = ["width"]
+
     def __init__(self, width: int) -> None:
         super().__init__()
+        self.width = width
         self.importance = nn.Parameter(torch.ones(width))
         self.level = nn.Parameter(torch.zeros(1))
 
-    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """The library's own form: a JSON with the width, and the weights."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **rest: Any) -> SegmentHead:
+        """What `save` wrote."""
+        head = cls(**cls.load_config(model_name_or_path, subfolder=subfolder))
+        cls.load_torch_weights(model_name_or_path, subfolder=subfolder, model=head)
+        return head
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Adds `scores` (n, 1) from `token_embeddings` (n, length, width) and the masks (n, length)."""
         states, card = features["token_embeddings"], features["token_type_ids"]
         query_mean = _segment_mean(states, features["attention_mask"] * (1 - card))

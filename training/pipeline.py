@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from data.catalog import Catalog
 from data.errors import InputError
-from data.mining.miner import mine
-from serving.bundle import Manifest, check_target, publish, seal
+from data.mining.miner import Mined, mine
+from data.mining.report import MiningReport
+from serving.bundle import Manifest, check_target, publish, seal, write_manifest
 from serving.index import save_cards
 from serving.selector import Selector
 from training import recipe as recipes
@@ -28,14 +27,16 @@ from training.heads import learn_heads
 from training.recipe import Recipe
 from training.rerankers import learn_cross_encoder, learn_interaction
 from training.stages import learn_retriever, remember_usage, tune_retriever
-from training.tracking import DEFAULT_ROOT, Run, SilentRun, file_digest, track
-from training.workshop import Workshop
+from training.tracking import DEFAULT_ROOT, Run, SilentRun, track
+from training.unfinished import Unfinished, identity_of, unfinished
+from training.workshop import Workshop, plain
 
 log = logging.getLogger("toolcrib")
 
 MANY_TOOLS = 2
 TIMED = 100
 WARM_UP = 5
+MINED = "mined"
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,23 @@ class TrainResult:
 
 
 def train(
-    catalog: Catalog, traces: Path, recipe: Recipe, out: Path, *, tracking_root: Path = DEFAULT_ROOT
+    catalog: Catalog,
+    traces: Path,
+    recipe: Recipe,
+    out: Path,
+    *,
+    tracking_root: Path = DEFAULT_ROOT,
+    restart: bool = False,
 ) -> TrainResult:
     """Train on `traces` for `catalog` and write the bundle to `out`, all or nothing.
 
     Under `accelerate launch` the processes share the retriever's fine-tuning, which is most of the work; the first one
     alone tracks, trains what is small, and publishes.
 
-    Raises RecipeError, InputError, BundleError or TrackingError before anything slow starts. An interrupt leaves
-    nothing behind.
+    A training that was stopped, even killed, is finished by the same call: its finished stages are not repeated, and
+    fine-tuning goes on from its last checkpoint. `restart` starts over.
+
+    Raises RecipeError, InputError, BundleError or TrackingError before anything slow starts.
     """
     recipes.check(recipe)
     check_target(out)
@@ -66,54 +75,71 @@ def train(
             hint="train on a catalog of two tools or more; a single tool needs no model",
         )
     first = processes().is_main_process
+    identity = identity_of(catalog, traces, recipe) if first else {}
     tracked = track(tracking_root, name=out.name) if first else nullcontext(SilentRun())
-    with _staging(out) as folder, _scratch() as scratch, tracked as run:
+    with tracked as run, unfinished(out, identity, restart=restart) as making:
         run.parameters(recipe.model_dump(mode="json", exclude={"mining": {"equivalents"}}))
         run.document(recipe.model_dump(mode="json"), "recipe.json")
         if traces.is_file():
-            run.dataset("traces", str(traces), file_digest(traces))
+            run.dataset("traces", str(traces), identity.get("traces", ""))
         run.tags({"catalog_version": catalog.version})
 
         with run.stage("mine") as stage:
-            log.info("mining %s", traces)
-            mined = mine(traces, catalog, options=recipe.mining)
+            mined = _mined(traces, catalog, recipe, making)
             stage.document(mined.report.model_dump(mode="json"), "mining.json")
             stage.metrics(mined.report.model_dump(mode="json"))
             decisions = gather_decisions(
                 mined, valid_share=recipe.split.valid_share, cold_share=recipe.split.cold_share, seed=recipe.seed
             )
-        shop = Workshop(catalog, recipe, folder, scratch, decisions, same_names(catalog))
+        shop = Workshop(catalog, recipe, making.bundle, making.scratch, decisions, same_names(catalog))
+        if making.values:
+            shop.restore(making.values, making.finished)
         with run.stage("retriever") as stage:
-            model = tune_retriever(shop)
+            if "tuning" not in making.finished:
+                tune_retriever(shop)
             if not go_on_alone():
                 return TrainResult(out, {}, None)
-            learn_retriever(shop, model, stage)
+            _once("tuning", shop, making, stage, lambda *_: None)
+            _once("retriever", shop, making, stage, learn_retriever)
         with run.stage("cross_encoder") as stage:
-            learn_cross_encoder(shop, stage)
+            _once("cross_encoder", shop, making, stage, learn_cross_encoder)
         with run.stage("usage") as stage:
             remember_usage(shop, stage)
         with run.stage("interaction") as stage:
-            learn_interaction(shop, stage)
+            _once("interaction", shop, making, stage, learn_interaction)
         with run.stage("heads") as stage:
-            learn_heads(shop, stage)
+            _once("heads", shop, making, stage, learn_heads)
 
-        _sealed(shop, run)
-        shop.figures["validation"] |= _latency(shop)
         manifest = _sealed(shop, run)
-        publish(folder, out)
+        publish(shop.folder, out)
         run.metrics(shop.figures["validation"])
         run.register(out, manifest.version, shop.figures["validation"])
         log.info("bundle %s written to %s", manifest.version, out)
         return TrainResult(out, shop.figures, run.run_id)
 
 
+def _mined(traces: Path, catalog: Catalog, recipe: Recipe, making: Unfinished) -> Mined:
+    """What the log teaches; read back where an interrupted training has mined it."""
+    folder = making.scratch / MINED
+    if "mine" in making.finished and folder.is_dir():
+        report = MiningReport.model_validate_json((folder / "report.json").read_text(encoding="utf-8"))
+        tables = [pq.read_table(folder / f"{name}.parquet") for name in ("examples", "preferences", "no_tool")]
+        return Mined(*tables, report)
+    log.info("mining %s", traces)
+    if not processes().is_main_process:
+        return mine(traces, catalog, options=recipe.mining)
+    mined = mine(traces, catalog, folder, options=recipe.mining)
+    making.finish("mine", {})
+    return mined
+
+
 def _sealed(shop: Workshop, run: Run) -> Manifest:
-    """Write the cards as the encoder sees them, then the manifest over everything."""
+    """Write the cards as the encoder sees them, then the manifest over everything; time the bundle as it will serve."""
     recipe = shop.recipe
     assert shop.index is not None
     assert shop.index.vectors is not None
     save_cards(shop.folder, shop.catalog, shop.index.vectors, shop.card_tokens)
-    return seal(
+    manifest = seal(
         shop.folder,
         Manifest(
             base_model=recipe.base_model,
@@ -128,9 +154,12 @@ def _sealed(shop: Workshop, run: Run) -> Manifest:
             missing_below=shop.missing_below,
             widen_below=shop.widen_below,
             mlflow_run=run.run_id,
-            metrics=_plain(shop.figures),
         ),
     )
+    shop.figures["validation"] |= _latency(shop)
+    manifest = manifest.model_copy(update={"metrics": plain(shop.figures)})
+    write_manifest(shop.folder, manifest)
+    return manifest
 
 
 def _latency(shop: Workshop) -> dict[str, float]:
@@ -146,29 +175,11 @@ def _latency(shop: Workshop) -> dict[str, float]:
     return {"p50_ms": float(np.percentile(settled, 50)), "p95_ms": float(np.percentile(settled, 95))}
 
 
-@contextmanager
-def _staging(out: Path) -> Iterator[Path]:
-    """A folder beside `out` in which the bundle is made; gone afterwards, whatever happens."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.making-{os.getpid()}")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="toolcrib-") as folder:
-        yield Path(folder)
-
-
-def _plain(value: Any) -> Any:
-    """Figures as plain JSON values."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value.item() if isinstance(value, np.generic) else value
+def _once(name: str, shop: Workshop, making: Unfinished, run: Run, learn: Callable[[Workshop, Run], None]) -> None:
+    """Do a stage and write down that it is done; of one that is, only the figures are logged again."""
+    if name in making.finished:
+        run.metrics(shop.figures.get("validation" if name == "heads" else name, {}))
+        run.tags({"finished_before": "true"})
+        return
+    learn(shop, run)
+    making.finish(name, shop.kept())

@@ -1,4 +1,4 @@
-"""Quiet: loading weights is no news; what a training prints is its own progress."""
+"""Quiet: loading and writing weights is no news; what a training prints is its own progress."""
 
 from __future__ import annotations
 

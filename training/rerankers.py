@@ -21,7 +21,7 @@ from training.cross_encoder import (
 from training.interaction import InteractionSettings, as_arrays, train_interaction
 from training.material import interaction_examples
 from training.tracking import Run
-from training.workshop import CHECKPOINT, PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
+from training.workshop import PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
 
 log = logging.getLogger("toolcrib")
 
@@ -60,6 +60,7 @@ def learn_interaction(shop: Workshop, run: Run) -> None:
     save_arrays(shop.folder / INTERACTION, as_arrays(model))
     shop.weights = InteractionWeights.load(shop.folder / INTERACTION)
     shop.card_tokens = shop.weights.card_tokens(cards)
+    shop.keep_interaction()
     shop.figures["interaction"] = {
         "requests": len(made[0]),
         "held_out_mrr_before": curve[0],
@@ -102,8 +103,7 @@ def learn_cross_encoder(shop: Workshop, run: Run) -> None:
         bf16=recipe.bf16,
     )
     log.info("cross-encoder: %d requests, %d pairs, %d layers", len(train), len(pairs), part.layers)
-    checkpoint = (shop.folder if recipe.keep_checkpoint else shop.scratch) / CHECKPOINT
-    model = train_cross_encoder(checkpoint, pairs, settings)
+    model = train_cross_encoder(shop.checkpoint, pairs, settings, checkpoints=shop.scratch / "cross_encoder")
     figures = export_cross_encoder(model, shop.folder, [(p.query, p.card) for p in pairs[:PARITY_TEXTS]])
     check_parity("cross-encoder", float(figures["max_difference"]))
     shop.reranker_graph = int8_name(RERANKER) if recipe.export.int8 else RERANKER

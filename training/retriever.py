@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -15,8 +16,9 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from training.arguments import common_arguments, processes
-from training.batches import distinct_batches
+from training.arguments import WholeCheckpoints, common_arguments, last_checkpoint, processes
+from training.batches import plan_batches
+from training.quiet import quiet_loading
 
 Key = tuple[str, str | int]
 """("tool", its id) or ("group", number of the request)."""
@@ -34,7 +36,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class RetrieverSettings:
-    """`max_tokens` per text; `freeze_layers` counts the lowest transformer layers that stay as they are."""
+    """`max_tokens` per text; `freeze_layers` counts the lowest transformer layers that stay as they are; `batch_size`
+    is that of a step, shared out among the processes."""
 
     epochs: float = 1.0
     batch_size: int = 32
@@ -47,12 +50,19 @@ class RetrieverSettings:
 
 
 def train_retriever(
-    model: SentenceTransformer, pairs: Sequence[Pair], settings: RetrieverSettings, callbacks: Sequence[Any] = ()
+    model: SentenceTransformer,
+    pairs: Sequence[Pair],
+    settings: RetrieverSettings,
+    callbacks: Sequence[Any] = (),
+    checkpoints: Path | None = None,
 ) -> SentenceTransformer:
     """Fine-tune `model` in place on `pairs` by the multiple-negatives ranking loss, both directions.
 
     Word embeddings stay frozen: a few thousand pairs reach a small part of the vocabulary, and moving only that part
     pulls it away from the rest.
+
+    With a folder for `checkpoints` it goes on from the last one there: the same pairs and settings then give the same
+    weights, to the bit on one CPU, as a training that was never stopped.
     """
     model.max_seq_length = settings.max_tokens
     model.model_card_data.widget = [{}]  # none are computed where some are there
@@ -61,10 +71,14 @@ def train_retriever(
     columns = {"query": [p.query for p in pairs], "card": [p.card for p in pairs]}
     for i in range(width):
         columns[f"negative_{i}"] = [p.negatives[i] for p in pairs]
+    together = processes().num_processes
+    keys = [pair.keys for pair in pairs]
+    plan = plan_batches(keys, settings.batch_size, settings.epochs, seed=settings.seed, processes=together)
+    if not plan:
+        return model.eval()
     with tempfile.TemporaryDirectory() as scratch:
         arguments = SentenceTransformerTrainingArguments(
-            **common_arguments(scratch, settings),
-            batch_sampler=distinct_batches([pair.keys for pair in pairs]),
+            **common_arguments(checkpoints or Path(scratch), settings, plan, keep=checkpoints is not None),
             disable_tqdm=bool(callbacks),
         )
         trainer = SentenceTransformerTrainer(
@@ -76,11 +90,12 @@ def train_retriever(
                 scale=settings.scale,
                 directions=("query_to_doc", "doc_to_query"),
                 partition_mode="per_direction",
-                gather_across_devices=processes().num_processes > 1,
+                gather_across_devices=together > 1,
             ),
-            callbacks=list(callbacks),
+            callbacks=[*callbacks, WholeCheckpoints()],
         )
-        trainer.train()
+        with quiet_loading():
+            trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints) if checkpoints else None)
     model.eval()
     return model
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,16 +18,15 @@ from serving.bundle import RETRIEVER, TOKENIZER, int8_name, save_usage
 from serving.encoder import Encoder
 from serving.evidence import Floats
 from serving.index import index_of
-from training.cross_encoder import (
-    mistakes,
-)
+from training.arguments import processes
+from training.cross_encoder import mistakes
 from training.decisions import Decision
 from training.encoders import export_encoder
 from training.material import Material, remember
 from training.recipe import base_path
 from training.retriever import Key, Pair, RetrieverSettings, train_retriever
 from training.tracking import Run
-from training.workshop import CHECKPOINT, PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
+from training.workshop import PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
 
 log = logging.getLogger("toolcrib")
 
@@ -34,8 +34,8 @@ SAMPLED_REQUESTS = 300
 SAMPLED_CARDS = 1000
 
 
-def tune_retriever(shop: Workshop) -> SentenceTransformer:
-    """The base model, fine-tuned on the requests of the training side; the part that several processes share."""
+def tune_retriever(shop: Workshop) -> None:
+    """Fine-tune the base model on the requests of the training side; the part that several processes share."""
     part = shop.recipe.retriever
     model = _load_base(shop.recipe.base_model)
     pairs = _pairs(shop, model)
@@ -51,18 +51,18 @@ def tune_retriever(shop: Workshop) -> SentenceTransformer:
             seed=shop.recipe.seed,
             bf16=shop.recipe.bf16,
         )
-        train_retriever(model, pairs, settings)
+        train_retriever(model, pairs, settings, checkpoints=shop.scratch / "tuning")
+    if processes().is_main_process:
+        model.save(str(shop.checkpoint))
+        shutil.rmtree(shop.scratch / "tuning", ignore_errors=True)
     shop.figures["retriever"] = {"pairs": len(pairs)}
-    return model
 
 
-def learn_retriever(shop: Workshop, model: SentenceTransformer, run: Run) -> None:
+def learn_retriever(shop: Workshop, run: Run) -> None:
     """Export the tuned bi-encoder, choose the graph that serves, embed cards and requests with that graph."""
     part = shop.recipe.retriever
-    checkpoint = (shop.folder if shop.recipe.keep_checkpoint else shop.scratch) / CHECKPOINT
-    model.save(str(checkpoint))
     figures = export_encoder(
-        checkpoint, shop.folder, shop.card_texts[:PARITY_TEXTS], part.max_card_tokens, int8=shop.recipe.export.int8
+        shop.checkpoint, shop.folder, shop.card_texts[:PARITY_TEXTS], part.max_card_tokens, int8=shop.recipe.export.int8
     )
     check_parity("retriever", figures["max_difference"])
     figures |= _choose_graph(shop)
@@ -70,6 +70,7 @@ def learn_retriever(shop: Workshop, model: SentenceTransformer, run: Run) -> Non
     shop.vectors = _embed_goals(shop, shop.encoder)
     card_vectors = shop.encoder.encode(shop.card_texts, part.max_card_tokens, workers=workers()).vectors
     shop.index = index_of(shop.catalog, card_vectors, None)
+    shop.keep_vectors()
     shop.figures["retriever"] |= figures
     run.metrics(shop.figures["retriever"])
     run.tags({"served_graph": shop.retriever_graph})

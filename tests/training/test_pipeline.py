@@ -178,24 +178,20 @@ def fails_with(error: BaseException) -> Callable[..., None]:
     return stage
 
 
-@pytest.mark.parametrize(
-    ("stage", "error"),
-    [
-        ("learn_retriever", KeyboardInterrupt()),
-        ("learn_heads", KeyboardInterrupt()),
-        ("remember_usage", RuntimeError("out of memory")),
-    ],
-    ids=["interrupted at once", "interrupted late", "failed"],
-)
-def test_a_training_that_ends_early_leaves_no_bundle_and_no_folder(
-    train_on: Train, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: BaseException
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("out of memory")], ids=["interrupted", "failed"])
+def test_a_training_that_ends_early_leaves_no_bundle_and_says_where_its_work_is(
+    train_on: Train,
+    tmp_path: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
 ) -> None:
-    for name in ("learn_retriever", "learn_cross_encoder", "remember_usage", "learn_interaction", "learn_heads"):
-        monkeypatch.setattr(pipeline, name, lambda shop, *_: (shop.folder / "part.onnx").write_bytes(b"half"))
-    monkeypatch.setattr(pipeline, stage, fails_with(error))
+    monkeypatch.setattr(pipeline, "tune_retriever", fails_with(error))
     with pytest.raises(type(error)):
         train_on(tiny.traces())
-    assert left_behind(tmp_path / "out") == []
+    assert left_behind(tmp_path / "out") == [".bundle.unfinished"]
+    assert f"kept in {tmp_path / 'out' / '.bundle.unfinished'}: the same command goes on" in caplog.text
     assert left_behind(scratch) == []
 
 
@@ -225,7 +221,7 @@ def test_an_older_bundle_survives_a_training_that_fails(
     with pytest.raises(RuntimeError, match="out of memory"):
         train(trained.catalog, trained.traces, tiny.recipe(trained.base), own_bundle, tracking_root=new_store())
     assert load_bundle(own_bundle).version == before
-    assert left_behind(own_bundle.parent) == [own_bundle.name]
+    assert left_behind(own_bundle.parent) == [".bundle.unfinished", own_bundle.name]
 
 
 @pytest.fixture

@@ -41,15 +41,17 @@ def train_command(
     traces: TracesOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle folder to write.")],
     recipe: Annotated[Path | None, typer.Option("--recipe", "-r", help="A recipe.yaml; default: the built-in.")] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Throw away what an unfinished training left.")] = False,
 ) -> None:
     """Train on traces and write a bundle.
 
-    The run is tracked in mlruns/, or where MLFLOW_TRACKING_URI says.
+    The run is tracked in mlruns/, or where MLFLOW_TRACKING_URI says. The same command finishes a training that was
+    stopped.
     """
     from training.pipeline import train
     from training.recipe import load_recipe
 
-    result = train(load_catalog(catalog), traces, load_recipe(recipe), out)
+    result = train(load_catalog(catalog), traces, load_recipe(recipe), out, restart=restart)
     say(f"bundle written to {result.bundle}")
     if result.run_id:
         say(f"MLflow run {result.run_id}")
