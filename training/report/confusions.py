@@ -25,14 +25,14 @@ def confusions(answers: Sequence[Answer], catalog: Catalog, vectors: Floats | No
     """The most frequent pairs (gold, instead), most frequent first, then most alike.
 
     A pair counts where `instead` is first on a menu that stands and no right tool is. `similarity`: cosine of the two
-    cards, from `vectors` (n, d) by catalog row, None without. `of`: requests for `gold`; `back`: how often the two are
-    confused the other way round. `advice` names what to do, one of `equals`, `tell_apart`, `say_more`.
+    cards, from `vectors` (n, d) by catalog row; None without. `of`: requests that `gold` serves; `back`: how often the two are confused
+    the other way round. `advice` names what to do, one of `equals`, `tell_apart`, `say_more`.
     """
     asked: defaultdict[str, int] = defaultdict(int)
     pairs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for answer in answers:
-        for gold in dict.fromkeys(answer.query.gold):
-            asked[gold] += 1
+        for tool in answer.good:
+            asked[tool] += 1
         if answer.good and answer.shown and answer.shown[0] not in answer.good:
             ranked = [tool for tool in answer.slice.ranking if tool in answer.good]
             pairs[ranked[0] if ranked else answer.query.gold[0], answer.shown[0]].append(answer.query.text)

@@ -15,6 +15,7 @@ import numpy as np
 from data.catalog import Catalog
 from data.queries import Query
 from serving.bundle import Bundle, load_bundle
+from serving.embedding_cache import EmbeddingCache
 from serving.memory import Usage
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -73,10 +74,12 @@ def learning_curve(
     sample = [asked[at] for at in sorted(random.permutation(len(asked))[:LEARNING_QUERIES].tolist())]
     order, ends = random.permutation(groups), time.monotonic() + seconds
     settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=True)
+    embeddings = EmbeddingCache()
     measured: dict[float, list[float]] = {}
     for share in sorted(SHARES, reverse=True):
         kept = order[: round(share * len(order))]
-        selector = Selector(with_usage(found, only(usage, frozenset(kept.tolist()))), catalog, settings=settings)
+        past = with_usage(found, only(usage, frozenset(kept.tolist())))
+        selector = Selector(past, catalog, settings=settings, embeddings=embeddings)
         values: list[float] = []
         for number, query in enumerate(sample):
             if time.monotonic() > ends:

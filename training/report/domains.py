@@ -13,7 +13,7 @@ from training.answers import Answer
 from training.metrics import ranking_metrics
 from training.report.failures import failure_of
 
-DOMAINS = 20
+DOMAINS = 12
 
 
 def domains(answers: Sequence[Answer], catalog: Catalog) -> list[dict[str, Any]]:

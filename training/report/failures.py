@@ -101,7 +101,9 @@ def _gone(answer: Answer, lost: Sequence[str]) -> Failure:
     for place, tool in enumerate(answer.slice.ranking, 1):
         if tool in answer.good:
             limit = answer.dropped_by("menu").get(tool, "")
-            return Failure("below_menu", answer, float(place), f"rank {place}" + (f" ({limit})" if limit else ""))
+            return Failure(
+                "below_menu", answer, float(place), f"rank {place}" + (f" (limit: {limit})" if limit else "")
+            )
     for tool in (tool for gold in lost for tool in stands_for[gold]):
         if tool in rules:
             return Failure("withheld", answer, 0.0, f"by the rule '{rules[tool]}'")
