@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from data.catalog import Catalog
 from data.errors import InputError
 from data.logs.account import Account
 from data.logs.chat import chat_decisions
+from data.logs.distinct import Counted
 from data.logs.events import Decision
 from data.logs.files import find, opened
 from data.logs.forms import is_database, told_form, values
@@ -24,7 +24,7 @@ from data.logs.names import Mapped, Names, load_mapping
 from data.logs.otel import otel_decisions
 from data.logs.outcomes import Judge
 from data.logs.plain import bfcl_traces, plain_traces
-from data.logs.report import LogReport, report
+from data.logs.report import SHOWN, LogReport, report
 from data.logs.tally import Tally
 from data.logs.to_traces import Maker
 from data.traces import Trace
@@ -57,7 +57,7 @@ class LogImport:
     redact: bool
     account: Account = field(default_factory=Account)
     tally: Tally = field(default_factory=Tally)
-    ignored: Counter[str] = field(default_factory=Counter)
+    ignored: Counted = field(default_factory=Counted)
 
     def traces(self) -> Iterator[Trace]:
         """The traces, as a stream.
@@ -85,7 +85,7 @@ class LogImport:
         told = report(
             self.format, self.sources, self.account, self.tally, self.names, self.catalog, redacted=self.redact
         )
-        return told.model_copy(update={"ignored": dict(sorted(self.ignored.items()))})
+        return told.model_copy(update={"ignored": dict(sorted(self.ignored.each.most_common(SHOWN)))})
 
     def _by_form(self) -> list[tuple[str, list[str]]]:
         stores = [source for source in self.sources if is_store(source)]

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from data.catalog import Catalog
 from data.errors import InputError
+from data.logs.distinct import KEPT, Counted
+from data.logs.user_file import read_user_file
 from data.wire_names import wire_name
 from data.words import split_identifier
 
-KEPT_NAMES = 100_000
-"""So many different names are remembered; a log whose names never repeat is counted without being kept."""
+_LONG = 1_000
+"""Characters; what is longer is looked up anew each time, so that what is remembered stays small."""
 
 _JOINTS = ("__", ".", "-", "_", "/", ":", "::")
 _VERSION = re.compile(r"(?:[@_\-. ]v?\d+(?:[._]\d+)*|#\d+|V\d+)$")
@@ -51,15 +52,7 @@ class Mapped(BaseModel):
 
 def load_mapping(path: Path, catalog: Catalog) -> Mapped:
     """A mapping file. Raises InputError that lists what is wrong in it, tools that the catalog lacks included."""
-    try:
-        mapped = Mapped.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=str(path), hint="check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"is not YAML: {' '.join(str(error).split())}", source=str(path)) from error
-    except ValidationError as error:
-        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
-        raise InputError(f"this is no mapping: {'; '.join(problems)}", source=str(path)) from error
+    mapped = read_user_file(Mapped, path, "names of a mapping")
     unknown = sorted({tool for tool in mapped.tools.values() if tool is not None and tool not in catalog})
     if unknown:
         raise InputError(
@@ -79,23 +72,34 @@ class Resolved:
 
 @dataclass
 class Names:
-    """Resolves names and counts how.
-
-    `unresolved` counts names by how they failed, as (how, shown name), up to `kept` of them; `beyond` counts the rest.
-    """
+    """Resolves names and counts how. Up to `kept` are remembered, and counted each where they stand for no tool."""
 
     catalog: Catalog
     mapped: Mapped = field(default_factory=Mapped)
     how: Counter[str] = field(default_factory=Counter)
-    unresolved: Counter[tuple[str, str]] = field(default_factory=Counter)
     candidates: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    beyond: int = 0
-    kept: int = KEPT_NAMES
+    kept: int = KEPT
 
     def __post_init__(self) -> None:
         self._tiers = _tiers(self.catalog)
         self._domains = {card.tool_id: _normal(card.domain) for card in self.catalog}
         self._known: dict[tuple[str, str], Resolved] = {}
+        self._failed = {how: Counted(self.kept) for how in ("unknown", "ambiguous")}
+
+    @property
+    def unresolved(self) -> Counter[tuple[str, str]]:
+        """Names without a tool, as (how, name), and how often each came."""
+        return Counter({(how, name): n for how, counted in self._failed.items() for name, n in counted.each.items()})
+
+    @property
+    def distinct(self) -> int:
+        """How many different names stand for no tool; about, beyond `kept` of them."""
+        return sum(counted.distinct for counted in self._failed.values())
+
+    @property
+    def beyond(self) -> int:
+        """How often names without a tool came that are not counted each."""
+        return sum(counted.beyond for counted in self._failed.values())
 
     def resolve(self, name: str, server: str = "", *, count: bool = True) -> Resolved:
         """The tool that `name` (of `server`, where the log says so) stands for.
@@ -109,7 +113,7 @@ class Names:
         resolved = self._known.get(key)
         if resolved is None:
             resolved = self._resolve(name, server)
-            if len(self._known) < self.kept:
+            if len(self._known) < self.kept and len(name) + len(server) < _LONG:
                 self._known[key] = resolved
         if count:
             self._count(name, server, resolved)
@@ -152,13 +156,9 @@ class Names:
     def _count(self, name: str, server: str, resolved: Resolved) -> None:
         self.how[resolved.how] += 1
         if resolved.how in {"unknown", "ambiguous"}:
-            shown = f"{server}.{name}" if server else name
-            if (resolved.how, shown) in self.unresolved or len(self.unresolved) < self.kept:
-                self.unresolved[(resolved.how, shown)] += 1
-                if resolved.candidates:
-                    self.candidates.setdefault(shown, resolved.candidates[:5])
-            else:
-                self.beyond += 1
+            shown = self._failed[resolved.how].add(f"{server}.{name}" if server else name)
+            if resolved.candidates and len(self.candidates) < self.kept:
+                self.candidates.setdefault(shown, resolved.candidates[:5])
 
 
 def _tiers(catalog: Catalog) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from data.errors import InputError
 from data.logs.events import Call
+from data.logs.user_file import read_user_file
 from data.logs.values import number, unpacked
 from data.traces import ErrorClass, Outcome
 
@@ -82,7 +81,8 @@ class Judge:
     """
 
     def __init__(self, extra: Path | None = None) -> None:
-        built_in, own = _read(_BUILT_IN), _read(extra) if extra is not None else RuleFile()
+        built_in = _read(_BUILT_IN)
+        own = _read(extra) if extra is not None else RuleFile()
         self.rules = (*own.rules, *built_in.rules)
         self._shapes = _merged(own.shapes, built_in.shapes)
         self._patterns = [re.compile(rule.matches, re.IGNORECASE) if rule.matches else None for rule in self.rules]
@@ -179,19 +179,7 @@ def _merged(own: Shapes, built_in: Shapes) -> Shapes:
 
 
 def _read(path: Path) -> RuleFile:
-    try:
-        return RuleFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=str(path), hint="check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"is not YAML: {' '.join(str(error).split())}", source=str(path)) from error
-    except ValidationError as error:
-        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
-        raise InputError(
-            f"these are no outcome rules: {'; '.join(problems)}",
-            source=str(path),
-            hint="docs/logs.md shows the form",
-        ) from error
+    return read_user_file(RuleFile, path, "outcome rules")
 
 
 def _compiled(pattern: str) -> str:

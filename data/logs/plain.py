@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from data.errors import InputError
 from data.importers.bfcl import load_bfcl
 from data.logs.account import Account
+from data.logs.distinct import Counted
 from data.logs.files import opened
 from data.logs.json_stream import records
 from data.logs.names import Names
@@ -31,7 +31,7 @@ class _Strict(Account):
         raise InputError(what, source=where, hint="restore the file from a copy")
 
 
-def plain_traces(files: Sequence[Path], names: Names, account: Account, ignored: Counter[str]) -> Iterator[Trace]:
+def plain_traces(files: Sequence[Path], names: Names, account: Account, ignored: Counted) -> Iterator[Trace]:
     """The lines of plain files. Raises InputError, with file, line and field, for a line that is no trace."""
     strict = _Strict()
     for path in files:
@@ -45,7 +45,9 @@ def plain_traces(files: Sequence[Path], names: Names, account: Account, ignored:
                 empty = False
                 account.lines += 1
                 account.records += 1
-                ignored.update(key for key in value if key not in TRACE_KEYS)
+                for key in value:
+                    if key not in TRACE_KEYS:
+                        ignored.add(key)
                 trace = _named(trace_from_row(value, place), names, account, where)
                 if trace is not None:
                     yield trace

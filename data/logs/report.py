@@ -45,7 +45,8 @@ class LogReport(Frozen):
     outcomes          by outcome, no_call included; `error_classes` of the calls; `rules` that judged them
     tools             the most called tools; `tools_called` in all, `tools_rare` under 5 calls, `tools_never` without
     known_menu        share of the rows whose offered tools are known
-    names             names by the way they were resolved; `unresolved` the most frequent others
+    names             calls by the way their name was resolved; `unresolved` the most frequent names that were not, of
+                      `unresolved_names` different ones (about that many, where it is over 100,000)
     repeats           calls folded into an earlier one; `duplicates` rows that another trace has word for word
     personal          finds of personal data by kind; `redacted` whether they were masked
     """
@@ -77,6 +78,7 @@ class LogReport(Frozen):
     latest: datetime | None
     names: dict[str, int]
     unresolved: tuple[Unresolved, ...]
+    unresolved_names: int
     repeats: int
     duplicates: int
     personal: dict[str, int]
@@ -118,7 +120,7 @@ def report(
         tools_rare=sum(count < 5 for count in tally.tools.values()),
         tools_never=len(catalog) - len(tally.tools),
         tools_served=len(tally.served),
-        agents=dict(tally.agents.most_common(SHOWN)),
+        agents=dict(tally.agents.each.most_common(SHOWN)),
         known_menu=_share(tally.with_menu, tally.lines),
         with_time=_share(tally.with_time, tally.lines),
         judged_tasks=_share(tally.judged_tasks, tally.lines),
@@ -127,13 +129,14 @@ def report(
         names=dict(names.how.most_common()),
         unresolved=tuple(
             Unresolved(
-                name=name[:200],
+                name=name,
                 how=how,
                 count=count,
-                candidates=names.candidates.get(name) or names.nearest(name[:200]),
+                candidates=names.candidates.get(name) or names.nearest(name),
             )
             for (how, name), count in ranked
         ),
+        unresolved_names=names.distinct,
         repeats=tally.repeats,
         duplicates=tally.duplicates,
         personal=dict(tally.personal.most_common()),
@@ -166,6 +169,8 @@ def to_text(told: LogReport) -> str:
         hint = "may be" if one.how == "ambiguous" else "nearest"
         near = f"; {hint}: {', '.join(one.candidates)}" if one.candidates else ""
         lines.append(f"  {one.how} name, {one.count:,} calls: {one.name}{near}")
+    if told.unresolved_names > SHOWN_IN_TEXT:
+        lines.append(f"  {told.unresolved_names:,} different names without a tool in all")
     lines += [f"  skipped {one.count:,}: {reason}{_first(one)}" for reason, one in told.skipped.items()]
     lines += [f"  noticed {one.count:,}: {reason}{_first(one)}" for reason, one in told.noticed.items()]
     lines.append(_counts("keys that were ignored", told.ignored))

@@ -21,6 +21,7 @@ Kind = Literal["agent", "chat", "tool", "other"]
 
 ORPHAN = "a span whose parent never arrived"
 REPEATED = "a span that was given already"
+SKEWED = "a span that starts before its parent, as by another clock"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -107,6 +108,8 @@ def _tree(spans: Iterable[Span], account: Account) -> _Tree:
     for span in sorted(byid.values(), key=_started):
         if span.parent_id and span.parent_id not in byid:
             account.notice(ORPHAN, span.where)
+        if span.start is not None and (up := byid.get(span.parent_id)) is not None and span.start < _started(up):
+            account.notice(SKEWED, span.where)
         tree.request = tree.request or span.request
         tree.tenant = tree.tenant or span.tenant
         tree.task_success = span.task_success if span.task_success is not None else tree.task_success

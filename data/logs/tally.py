@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from data.logs.distinct import Counted
 from data.mining.goals import normal_goal
 from data.traces import Trace
 
@@ -28,7 +29,7 @@ class Tally:
     goals: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     personal: Counter[str] = field(default_factory=Counter)
-    agents: Counter[str] = field(default_factory=Counter)
+    agents: Counted = field(default_factory=Counted)
     with_menu: int = 0
     with_time: int = 0
     judged_tasks: int = 0
@@ -53,7 +54,7 @@ class Tally:
             self.earliest = min(self.earliest or row.ts, row.ts)
             self.latest = max(self.latest or row.ts, row.ts)
         if row.caller and row.caller.get("agent"):
-            self.agents[str(row.caller["agent"])] += 1
+            self.agents.add(str(row.caller["agent"]))
         if row.tool_id is None:
             self.outcomes["no_call"] += 1
             return

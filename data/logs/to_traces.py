@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from data.context import MAX_GOAL_CHARACTERS
 from data.logs import doors
@@ -15,6 +15,7 @@ from data.logs.account import Account
 from data.logs.collapse import collapsed
 from data.logs.events import Call, Decision
 from data.logs.goals import goal_of
+from data.logs.json_stream import loads
 from data.logs.names import Names
 from data.logs.outcomes import Judge
 from data.logs.redact import masked, masked_value
@@ -181,10 +182,12 @@ class Maker:
         if not isinstance(given, dict):
             self.account.notice(NO_OBJECT, decision.where)
             return None
-        if len(json.dumps(given, default=str)) > MAX_ARGUMENT_CHARACTERS:
+        said = json.dumps(given, default=str)
+        if len(said) > MAX_ARGUMENT_CHARACTERS:
             self.account.notice(BIG_ARGUMENTS, decision.where)
             return None
-        return given
+        # a number beyond all bounds (1e999) has no word in JSON, and none in a file of traces
+        return cast("dict[str, Any]", loads(said)) if "Infinity" in said or "NaN" in said else given
 
     def _instant(self, ts: datetime | None, decision: Decision) -> datetime | None:
         if ts is not None and not EARLIEST <= ts <= self._latest:

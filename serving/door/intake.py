@@ -250,15 +250,17 @@ class Intake:
 
     def _names_of(self, catalog: Catalog) -> Names:
         path = self.settings.mapping
-        return Names(catalog, load_mapping(Path(path), catalog) if path is not None else Mapped(), kept=_TOLD_NAMES)
+        return Names(catalog, load_mapping(Path(path), catalog) if path is not None else Mapped())
 
     def _tell_names(self) -> None:
         names = self._names
-        for how, name in list(names.unresolved):
-            if name not in self._told and len(self._told) < _TOLD_NAMES:
+        if len(self._told) >= _TOLD_NAMES:
+            return
+        for how, name in names.unresolved:
+            if name not in self._told:
                 self._told.add(name)
-                near = ", ".join(names.candidates.get(name) or names.nearest(name[:200]))
-                _LOG.warning("spans call '%s', a name that is %s (may be: %s)", name[:200], how, near or "nothing near")
+                near = ", ".join(names.candidates.get(name) or names.nearest(name))
+                _LOG.warning("spans call '%s', a name that is %s (may be: %s)", name, how, near or "nothing near")
 
 
 def _records_of(key: TraceKey, lines: Sequence[Trace], first: datetime) -> Iterator[Decision | OutcomeRecord]:

@@ -62,8 +62,9 @@ def test_a_mapping_settles_names_first(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("tools: {search: mail.serach}", r"not in the catalog: mail\.serach"),
-        ("tool: {}", r"this is no mapping: tool"),
-        ("{", r"is not YAML"),
+        ("tool: {}", r"no names of a mapping: line 1, tool: "),
+        ("{", r"not readable as YAML"),
+        ("tools: {a: mail.search, a: mail.search}", r"key .a. is repeated"),
     ],
 )
 def test_a_mapping_that_makes_no_sense_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -104,10 +104,10 @@ def test_rules_of_a_user_are_tried_first_and_for_their_source(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("rules: [{name: x, outcome: maybe, error_class: none}]", r"rules\.0\.outcome"),
+        ("rules: [{name: x, outcome: maybe, error_class: none}]", r"line 1, rules\.0\.outcome"),
         ("rules: [{name: x, matches: '(', outcome: failure, error_class: none}]", r"not a regular expression"),
         ("rulez: []", r"rulez"),
-        ("rules: [", r"is not YAML"),
+        ("rules: [", r"line 2: not readable as YAML"),
     ],
 )
 def test_a_table_that_makes_no_sense_is_refused(tmp_path: Path, text: str, words: str) -> None:
