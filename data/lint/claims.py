@@ -13,7 +13,7 @@ from data.words import split_identifier
 
 def lint_claims(card: ToolCard) -> Iterator[Finding]:
     """A tool that counts as less than its name, or where that has no verb, its first sentence speaks of."""
-    verb, words = verb_risk(_without_last_noun(card.name)), card.name
+    verb, words = verb_risk(_deeds(card)), card.name
     if verb is None:
         verb, words = sentence_risk(said(card)), said(card)
     if verb is None or verb <= card.risk:
@@ -25,7 +25,14 @@ def lint_claims(card: ToolCard) -> Iterator[Finding]:
         yield finding(rule, card, "risk", f"'{cut(words)}' does not sound read_only")
 
 
-def _without_last_noun(name: str) -> str:
-    """The name without a last word that is as often a thing as a deed: `play-style-comment` comments on nothing."""
-    words = split_identifier(name)
-    return " ".join(words[:-1] if len(words) > 1 and words[-1] in WRITE_VERBS_OR_NOUNS else words)
+def _deeds(card: ToolCard) -> str:
+    """The name without words that are as often a thing as a deed, unless one comes first in the name or in what the
+    card says: `play-style-comment` neither plays nor comments, and `chat_post` whose text says "Posts ..." posts."""
+    words = split_identifier(card.name)
+    spoken = next(iter(split_identifier(said(card)[:80])), "")
+    kept = [
+        word
+        for place, word in enumerate(words)
+        if place == 0 or word not in WRITE_VERBS_OR_NOUNS or spoken in {word, f"{word}s", f"{word}es"}
+    ]
+    return " ".join(kept)

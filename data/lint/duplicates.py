@@ -27,11 +27,17 @@ Pair = tuple[int, int, float]
 
 
 def lint_near_duplicates(cards: Sequence[ToolCard], vectors: NDArray[np.float32] | None) -> Iterator[Finding]:
-    """One finding for each card that has later cards like it, unless one of the two says when to take which.
+    """One finding for each card that has later cards like it, unless one of the two says when to take which. Of cards
+    alike in words also unless each name has a word that its own text repeats and the other card lacks.
 
     `vectors`, where given, are (n, d) unit rows, one a card. Equal descriptions are another rule's finding.
     """
-    pairs = {(one, other): share for one, other, share in lexical_pairs([words_of(card) for card in cards])}
+    words = [words_of(card) for card in cards]
+    pairs = {
+        (one, other): share
+        for one, other, share in lexical_pairs(words)
+        if not (_own_word(cards[one], words[other]) and _own_word(cards[other], words[one]))
+    }
     if vectors is not None:
         pairs |= {(one, other): share for one, other, share in vector_pairs(vectors) if (one, other) not in pairs}
     alike: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
@@ -88,6 +94,11 @@ def words_of(card: ToolCard) -> frozenset[str]:
 def _confusable(one: ToolCard, other: ToolCard) -> bool:
     told_apart = _speaks_of(one, other) or _speaks_of(other, one)
     return share_callers(one, other) and said(one) != said(other) and not told_apart
+
+
+def _own_word(card: ToolCard, of_other: frozenset[str]) -> bool:
+    """Whether a word of the card's name stands in its text too, and nowhere in the other card."""
+    return not {*split_identifier(card.name)}.isdisjoint({*split_identifier(said(card))} - of_other)
 
 
 def _speaks_of(one: ToolCard, other: ToolCard) -> bool:

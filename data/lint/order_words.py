@@ -27,7 +27,10 @@ GIVEN = (
     r"inserted|written|placed|filled|reported|uploaded|shared|delivered|submitted|supplied|synced|mirrored|posted|"
     r"mailed|transmitted|relayed)"
 )
-TAKE = r"(?:read|open|load|get|fetch|retrieve|collect|gather|extract|find|look\s+(?:up|for|in)|search|scan|dump|list|steal)"
+TAKE = (
+    r"(?:read|open|load|get|fetch|retrieve|collect|gather|extract|find|look\s+(?:up|for|in)|search|scan|dump|list|"
+    r"steal)"
+)
 
 SECRET = (
     r"(?:system\s+prompt|conversation(?:\s+(?:history|so\s+far))?|chat\s+history|(?:previous|earlier|all)\s+messages|"

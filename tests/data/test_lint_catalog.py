@@ -94,6 +94,13 @@ def test_near_duplicates_that_tell_themselves_apart_are_not_reported(field: str)
     assert found(one, other) == []
 
 
+def test_near_duplicates_whose_names_and_texts_say_the_difference_are_not_reported() -> None:
+    one, other = card("draw_box", description=SAME.format("box")), card("draw_bar", description=SAME.format("bar"))
+    assert found(one, other) == []
+    general = card("draw_plot", description=SAME.format("nice"))
+    assert found(one, general) == [("near-duplicate", "post.draw_box")]
+
+
 def test_near_duplicates_in_other_words_are_found_by_their_vectors() -> None:
     cards = [card(), card("pay_bill"), card("post_letter")]
     vectors = np.array([[1, 0], [0, 1], [0.99, 0.141]], np.float32)
@@ -123,6 +130,8 @@ def test_prefix_filtering_finds_what_comparing_all_finds(sets: list[frozenset[st
         ("delete_mail", "Delete a letter from the box.", Risk.WRITE, ["write-destroys"]),
         ("play_style_comment", "Show remarks on how a team did.", Risk.READ_ONLY, ["read-only-writes"]),
         ("team_comment", "Show remarks on how a team did.", Risk.READ_ONLY, []),
+        ("team_play_style", "Show remarks on how a team did.", Risk.READ_ONLY, []),
+        ("chat_post_text", "Posts a text for a team to read.", Risk.READ_ONLY, ["read-only-writes"]),
         ("inbox", "Shows what is in the box of people.", Risk.READ_ONLY, []),
     ],
 )
