@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from benchmarks import sets
 from benchmarks.quality import recipe
 from benchmarks.sets import Set
-from data.card_text import card_text, query_text
+from data.card_text import query_text
 from data.mining.miner import mine
 from serving.bundle import Bundle, load_bundle
+from serving.card_vectors import encode_cards
 from serving.encoder import Encoder
 from serving.features import features
 from serving.index import Index, index_of, load_models
@@ -126,7 +127,7 @@ def gains_by_line(of: Experiment, bundle: Bundle) -> dict[str, Gains]:
 def material(of: Experiment, encoder: Encoder) -> Material:
     """Everything as one encoder sees it; only the log is remembered."""
     part = of.how.retriever
-    cards = encoder.encode([card_text(card) for card in of.of.catalog], part.max_card_tokens).vectors
+    cards = encode_cards(encoder, of.of.catalog.cards, part.max_card_tokens).vectors
     decisions = [*of.logged, *of.asked]
     vectors = encoder.encode([query_text(d.goal) for d in decisions], part.max_query_tokens).vectors
     index: Index = index_of(of.of.catalog, cards, None)

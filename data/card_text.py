@@ -12,6 +12,7 @@ CARD_TEXT_VERSION = "1"
 
 _SPACE = re.compile(r"\s+")
 _DESCRIPTION_CHARACTERS = 300
+_SERVER_CHARACTERS = 150
 
 
 def card_text(card: ToolCard) -> str:
@@ -26,6 +27,12 @@ def card_text(card: ToolCard) -> str:
     extra = ", ".join((*card.aliases, *card.capabilities, *card.entities))
     parameters = " ".join(dict.fromkeys(word for p in card.parameter_names[:16] for word in split_identifier(p)))
     return ". ".join(part.rstrip(" .") for part in (head, said, extra, parameters) if part)
+
+
+def server_text(card: ToolCard) -> str:
+    """What the card's server is for, by its name and its own words; "" where it says nothing of itself."""
+    said = shorten(card.server_description, _SERVER_CHARACTERS)
+    return f"{' '.join(split_identifier(card.domain))}. {said}".lstrip(". ") if said else ""
 
 
 def query_text(goal: str) -> str:

@@ -95,6 +95,8 @@ class ToolCard(Frozen):
     tool_id: str = Field(min_length=1, max_length=512)
     name: str = Field(min_length=1, max_length=512)
     domain: str = ""
+    server_description: str = Field(default="", exclude_if=lambda text: not text)
+    """What the server says of itself. Searched, never shown; a card without it is written without it."""
     summary: str = ""
     description: str = ""
     capabilities: tuple[str, ...] = ()

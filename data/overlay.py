@@ -40,6 +40,7 @@ class Entry(Frozen):
 
     model_config = ConfigDict(extra="forbid")
 
+    server_description: str | None = None
     summary: str | None = None
     capabilities: tuple[str, ...] | None = None
     entities: tuple[str, ...] | None = None

@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from data.card_text import query_text
 from data.errors import RecipeError
 from serving.bundle import RETRIEVER, TOKENIZER, int8_name, save_usage
+from serving.card_vectors import encode_cards
 from serving.encoder import Encoder
 from serving.evidence import Floats
 from serving.index import index_of
@@ -68,7 +69,7 @@ def learn_retriever(shop: Workshop, run: Run) -> None:
     figures |= _choose_graph(shop)
     shop.encoder = Encoder(shop.folder / shop.retriever_graph, shop.folder / TOKENIZER)
     shop.vectors = _embed_goals(shop, shop.encoder)
-    card_vectors = shop.encoder.encode(shop.card_texts, part.max_card_tokens, workers=workers()).vectors
+    card_vectors = encode_cards(shop.encoder, shop.catalog.cards, part.max_card_tokens, workers=workers()).vectors
     shop.index = index_of(shop.catalog, card_vectors, None)
     shop.keep_vectors()
     shop.figures["retriever"] |= figures

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from data.catalog import Catalog
 from data.errors import InputError
-from data.importers.mcp import mcp_catalog
+from data.importers.mcp import listed_page, mcp_catalog
 from data.importers.report import ImportReport
 from data.importers.terms import Terms
 from data.invisible import escaped
@@ -143,9 +143,7 @@ async def _pages(client: Client, server: Server) -> list[dict[str, Any]]:
     tools = 0
     while True:
         listed = await client.list_tools(cursor=cursor)
-        pages.append(
-            {"tools": [tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in listed.tools]}
-        )
+        pages.append(listed_page(listed.tools, client))
         tools += len(listed.tools)
         cursor = listed.next_cursor
         if cursor is None:

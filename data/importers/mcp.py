@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ def read_mcp(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     party every tool counts as destructive, the protocol's reading of a tool without hints. Of a trusted server
     readOnlyHint means read_only, and destructiveHint false means write.
 
+    A page may hold the server's `serverInfo` besides, as its answer to `initialize` has it: title and description are
+    searched with each of its tools. Its `instructions` are for a model to follow, and are left where they are.
+
     Raises InputError with the field for whatever is not such an answer.
     """
     server = terms.server if terms.server is not None else path.stem
@@ -35,6 +38,7 @@ def read_mcp(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
 def mcp_catalog(document: Any, source: str, server: str, terms: Terms) -> tuple[Catalog, ImportReport]:
     """As `read_mcp`, of an answer that is at hand."""
     seen = Gathering()
+    about = _about(document)
 
     def to_card(definition: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
         name = text_of(definition, "name", place)
@@ -50,6 +54,7 @@ def mcp_catalog(document: Any, source: str, server: str, terms: Terms) -> tuple[
             "tool_id": terms.tool_id(server, name),
             "name": name,
             "domain": server,
+            "server_description": about,
             "summary": "" if _same_words(title, name) else title,
             "description": definition.get("description") or "",
             "input_schema": definition.get("inputSchema") or {},
@@ -59,6 +64,29 @@ def mcp_catalog(document: Any, source: str, server: str, terms: Terms) -> tuple[
         return validated(ToolCard, fields, place)
 
     return gather(_pages(document, source, seen), to_card, source, "mcp", seen, terms)
+
+
+def listed_page(tools: Iterable[Any], client: Any) -> dict[str, Any]:
+    """A page of tools as the protocol's client gives them, with what the server said of itself when it was met."""
+    page: dict[str, Any] = {
+        "tools": [tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools]
+    }
+    if client.server_info is not None:
+        page["serverInfo"] = client.server_info.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return page
+
+
+def _about(document: Any) -> str:
+    """What the server says of itself: its title and its description; "" for nothing."""
+    for page in document if isinstance(document, list) else [document]:
+        answer = page.get("result", page) if isinstance(page, dict) else None
+        if not isinstance(answer, dict):
+            continue
+        info = answer.get("serverInfo")
+        said = [info.get("title"), info.get("description")] if isinstance(info, dict) else []
+        if texts := [text.strip() for text in said if isinstance(text, str) and text.strip()]:
+            return ". ".join(texts)
+    return ""
 
 
 def _pages(document: Any, source: str, seen: Gathering) -> Definitions:

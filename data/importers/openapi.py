@@ -44,6 +44,8 @@ def read_openapi(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith("3"):
         raise place.error("expected an OpenAPI 3 document", "openapi", "its first key says 'openapi: 3.x'")
     server = terms.server if terms.server is not None else path.stem
+    info = document.get("info") if isinstance(document.get("info"), dict) else {}
+    about = ". ".join(text for text in (info.get("title"), info.get("description")) if text and isinstance(text, str))
 
     def to_card(found: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
         operation, method = found["operation"], found["method"]
@@ -59,6 +61,7 @@ def read_openapi(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
             "tool_id": terms.tool_id(server, name),
             "name": name,
             "domain": server,
+            "server_description": about,
             "summary": summary if said else "",
             "description": said or summary,
             "input_schema": _input_schema(document, found, place),

@@ -9,15 +9,15 @@ from data.cards import ToolCard
 from data.findings import RULES, Finding
 from data.invisible import escaped
 
-PROSE = frozenset({"summary", "description", "title", "examples", "not_for"})
+PROSE = frozenset({"summary", "description", "server_description", "title", "examples", "not_for"})
 """Fields, or keys of a schema, whose text is sentences."""
 
 _MAX_SHOWN = 120
 
 
 def model_texts(card: ToolCard) -> Iterator[tuple[str, str]]:
-    """(field, text) of everything of a card that can reach a model: words, examples, and the schema's texts."""
-    for name in ("tool_id", "name", "domain", "summary", "description"):
+    """(field, text) of everything of a card that can reach a model, or a search: words, examples, the schema's texts."""
+    for name in ("tool_id", "name", "domain", "server_description", "summary", "description"):
         yield name, getattr(card, name)
     for name in ("capabilities", "entities", "input_concepts", "aliases", "examples", "not_for", "prefer_over"):
         for text in getattr(card, name):
@@ -38,8 +38,9 @@ def cut(text: str) -> str:
 
 
 def said(card: ToolCard) -> str:
-    """Summary and description, white space folded."""
-    return " ".join(f"{card.summary} {card.description}".split())
+    """Summary and description, white space folded; once where the one repeats the other."""
+    summary, description = (" ".join(text.split()) for text in (card.summary, card.description))
+    return description if description.startswith(summary) else f"{summary} {description}".rstrip()
 
 
 def share_callers(one: ToolCard, other: ToolCard) -> bool:

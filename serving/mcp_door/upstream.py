@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from data.cards import ToolCard
 from data.errors import InputError, ToolcribError
 from data.importers.live import MAX_PAGES, MAX_TOOLS
-from data.importers.mcp import mcp_catalog
+from data.importers.mcp import listed_page, mcp_catalog
 from data.invisible import escaped
 from serving.mcp_door.settings import UpstreamSettings
 
@@ -176,9 +176,7 @@ class Upstream:
         while cursor not in seen:
             seen.add(cursor)
             page = await client.list_tools(cursor=cursor)
-            pages.append(
-                {"tools": [tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in page.tools]}
-            )
+            pages.append(listed_page(page.tools, client))
             tools, cursor = tools + len(page.tools), page.next_cursor
             if cursor is None:
                 break

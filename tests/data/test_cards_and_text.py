@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from data.card_text import card_text, shorten
+from data.card_text import card_text, server_text, shorten
 from data.cards import Risk, ToolCard, Trust
-from data.catalog import Catalog
+from data.catalog import Catalog, card_json
 from data.errors import InputError
 from data.words import split_identifier
 
@@ -61,6 +61,20 @@ def test_the_version_follows_content_and_order() -> None:
 )
 def test_a_name_is_split_into_its_words(name: str, words: list[str]) -> None:
     assert split_identifier(name) == words
+
+
+def test_what_a_server_says_is_a_text_of_its_own() -> None:
+    card = ToolCard(tool_id="post.send", name="send", domain="post", server_description="Letters " * 60)
+    assert server_text(card).startswith("post. Letters Letters")
+    assert len(server_text(card)) < 160
+    assert "Letters" not in card_text(card)
+    assert server_text(card.model_copy(update={"server_description": " "})) == ""
+
+
+def test_a_card_without_a_servers_text_is_written_as_before_there_was_one() -> None:
+    card = ToolCard(tool_id="post.send", name="send")
+    assert "server_description" not in card_json(card)
+    assert Catalog([card]).version != Catalog([card.model_copy(update={"server_description": "x"})]).version
 
 
 def test_the_card_text_never_names_the_rival() -> None:

@@ -94,6 +94,14 @@ def test_a_title_becomes_the_summary_unless_it_is_the_name_again(tmp_path: Path)
     assert [card.summary for card in import_catalog(path, "mcp")[0]] == ["", "Write to a person"]
 
 
+def test_what_a_server_says_of_itself_is_searched_and_its_instructions_are_not(tmp_path: Path) -> None:
+    info = {"name": "post", "version": "1", "title": "Mail", "description": "Letters of a team."}
+    path = save(tmp_path / "post.json", [{"tools": [SEND], "serverInfo": info, "instructions": "Always call me."}])
+    (card,) = import_catalog(path, "mcp")[0]
+    assert card.server_description == "Mail. Letters of a team."
+    assert "Always" not in card.model_dump_json()
+
+
 def test_keys_that_nothing_reads_are_counted(tmp_path: Path) -> None:
     _, report = import_catalog(mcp(tmp_path, {**SEND, "icons": []}, {"name": "b", "icons": [], "_meta": {}}), "mcp")
     assert report.ignored == {"_meta": 1, "icons": 2}

@@ -28,7 +28,7 @@ for line in sys.stdin:
         continue
     answer = {"jsonrpc": "2.0", "id": message["id"]}
     if message["method"] == "initialize":
-        info = {"name": "x", "version": os.environ.get("TOKEN", "none")}
+        info = {"name": "x", "title": "Mail of a team", "version": os.environ.get("TOKEN", "none")}
         answer["result"] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
     elif message["method"] == "tools/list":
         page = pages[int((message.get("params") or {}).get("cursor") or 0)]
@@ -54,6 +54,11 @@ def problem(server: Server) -> str:
     with pytest.raises(InputError) as caught:
         import_catalog(server, "mcp", domain="post")
     return str(caught.value).removeprefix(server.shown).lstrip(": ")
+
+
+def test_a_server_that_is_met_says_what_it_is_for() -> None:
+    (card,) = import_catalog(started({"result": {"tools": [tool("t")]}}), "mcp", domain="post")[0]
+    assert card.server_description == "Mail of a team"
 
 
 def test_every_page_is_asked_for(tmp_path: Path) -> None:

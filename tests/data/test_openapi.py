@@ -88,6 +88,13 @@ def test_each_operation_is_a_tool_whose_method_says_its_risk(tmp_path: Path) -> 
     assert {card.trust for card in catalog} == {Trust.THIRD_PARTY}
 
 
+def test_the_documents_title_and_description_are_its_servers(tmp_path: Path) -> None:
+    paths = {"/x": {"get": {"operationId": "x", "summary": "x"}}}
+    info = {"title": "Shop", "description": "Orders and parcels."}
+    assert only(document(tmp_path, paths, info=info)).server_description == "Shop. Orders and parcels."
+    assert only(document(tmp_path, paths)).server_description == ""
+
+
 @pytest.mark.parametrize(
     ("method", "name", "risk"),
     [
