@@ -85,7 +85,7 @@ def test_what_is_older_than_an_age_expires(
     now = datetime.now(UTC)
     ledger.append([decision("old", ts=now - timedelta(days=91)), decision("young", ts=now - timedelta(days=89))])
     assert main(["traces", "expire", "-d", database_url, "--older-than", "90d"]) == 0
-    told = "removed: 1 decisions, 0 outcomes, 0 tickets, 0 observations, 0 masks"
+    told = "removed: 1 decisions, 0 outcomes, 0 spans, 0 tickets, 0 observations, 0 masks"
     assert capsys.readouterr().out.strip() == told
     assert ledger.decision("old") is None
     assert ledger.decision("young") is not None

@@ -146,7 +146,7 @@ def test_what_gives_no_trace_is_counted(ledger: Ledger) -> None:
 def test_nobody_can_report_an_outcome_of_anothers_decision(ledger: Ledger, other: dict[str, Any]) -> None:
     ledger.append([decision(), outcome(**other)])
     assert list(ledger.traces()) == []
-    assert ledger.unpaired() == Unpaired(decisions=1, outcomes=1, hashed=0)
+    assert ledger.unpaired() == Unpaired(decisions=1, outcomes=1, hashed=0, spans=0)
 
 
 def test_traces_of_a_time_and_of_a_tenant(ledger: Ledger) -> None:

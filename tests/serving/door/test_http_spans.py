@@ -20,6 +20,7 @@ from data.jsonl import load_catalog
 from data.logs import import_logs
 from data.mining.miner import mine
 from data.store.ledger import Ledger
+from data.store.privacy import names_of
 from data.store.rows import unpacked
 from data.store.tables import spans as kept_spans
 from data.traces import Trace
@@ -170,7 +171,7 @@ def test_where_no_text_is_kept_none_is_and_the_waiting_spans_are_sealed(tmp_path
         left = Ledger(shop.assembly.database).unpaired()
         assert (left.hashed, left.decisions, left.spans) == (2, 0, 0)
         assert b"list the orders" not in everything_on_disk(shop)
-        assert Ledger(shop.assembly.database).forget([shop.assembly.writer._text.principal("probe")])["spans"] == 6
+        assert Ledger(shop.assembly.database).forget(names_of("probe", shop.assembly.database))["spans"] == 6
 
 
 def test_personal_data_is_masked_before_anything_is_kept(tmp_path: Path) -> None:
