@@ -1,6 +1,6 @@
 """Two hops against one: first the servers that fit a request, then their tools, beside the flat search that serves.
 
-    python -m benchmarks.routing --data DIR [--bundles RUNS] [--out report.json]
+    python -m benchmarks.routing --data DIR [--bundles RUNS] [--only NAME] [--out report.json]
 
 DIR holds the public sets, RUNS what `benchmarks.quality` wrote for base and livemcpbench. A router scores servers by
 the tools that the caller may see and by nothing else, so a masked tool has no say in it. `only` searches the best
@@ -289,39 +289,47 @@ def named_live(of: Set) -> Set:
     return sets.union([("livemcp", of)])
 
 
-def comparisons(data: Path, bundles: Path | None) -> Iterator[tuple[str, list[Case], bool]]:
-    """(name, cases, whether a head decides)."""
-    base = base_bundle()
+def comparisons(data: Path, bundles: Path | None) -> dict[str, Callable[[], tuple[list[Case], bool]]]:
+    """Name -> what makes the cases, and says whether a head decides."""
     live = [sets.livemcpbench(data, fold) for fold in range(sets.FOLDS)]
     asked = [searched(data, fold) for fold in range(sets.FOLDS)]
     stable = sets.stabletoolbench(data)
-    whole = Set(live[0].catalog, (), tuple(query for of in live for query in of.queries))
-    steps = Set(live[0].catalog, (), tuple(query for of in asked for query in of.queries))
-    seal = Set(sets.sealtools(data).catalog, (), tuple(sets.load_queries(data / "sealtools" / "queries.jsonl")))
-    every = together(data)
-    yield "livemcpbench, whole tasks, untrained", [loaded(base, whole)], False
-    yield "livemcpbench, agents' searches, untrained", [loaded(base, steps)], False
-    yield "stabletoolbench, untrained", [loaded(base, stable)], False
-    yield "sealtools, untrained", [loaded(base, seal)], False
-    large = loaded(base, every)
+    large: dict[Path | None, Case] = {}
+
+    def of_all(bundle: Path | None, name: str) -> list[Case]:
+        if bundle not in large:
+            large[bundle] = loaded(bundle, together(data))
+        queries = tuple(query for query in large[bundle].queries if query.qid.startswith(f"{name}/"))
+        return [Case(large[bundle].selector, queries)]
+
+    def every_fold(of: Sequence[Set]) -> Set:
+        return Set(of[0].catalog, (), tuple(query for one in of for query in one.queries))
+
+    def of_folds(folder: Path, of: Sequence[Set]) -> list[Case]:
+        return [loaded(folder / f"livemcpbench-{n}" / "bundle-0", named_live(one)) for n, one in enumerate(of)]
+
+    def seal() -> Set:
+        return Set(sets.sealtools(data).catalog, (), tuple(sets.load_queries(data / "sealtools" / "queries.jsonl")))
+
+    base = base_bundle()
+    made: dict[str, Callable[[], tuple[list[Case], bool]]] = {
+        "livemcpbench, whole tasks, untrained": lambda: ([loaded(base, every_fold(live))], False),
+        "livemcpbench, agents' searches, untrained": lambda: ([loaded(base, every_fold(asked))], False),
+        "stabletoolbench, untrained": lambda: ([loaded(base, stable)], False),
+        "sealtools, untrained": lambda: ([loaded(base, seal())], False),
+    }
     for name in ("livemcp", "stabletoolbench", "sealtools", "metatool"):
-        queries = tuple(query for query in large.queries if query.qid.startswith(f"{name}/"))
-        title = f"all sets together ({len(every.catalog):,} tools), queries of {name}, untrained"
-        yield title, [Case(large.selector, queries)], False
-    if bundles is None:
-        return
-    folds = [bundles / f"livemcpbench-{fold}" / "bundle-0" for fold in range(sets.FOLDS)]
-    yield "livemcpbench, whole tasks", [loaded(f, named_live(of)) for f, of in zip(folds, live, strict=True)], True
-    yield (
-        "livemcpbench, agents' searches",
-        [loaded(f, named_live(of)) for f, of in zip(folds, asked, strict=True)],
-        True,
-    )
-    yield "stabletoolbench", [loaded(bundles / "base" / "bundle-0", stable)], True
-    trained = loaded(bundles / "base" / "bundle-0", every)
-    for name in ("livemcp", "stabletoolbench"):
-        queries = tuple(query for query in trained.queries if query.qid.startswith(f"{name}/"))
-        yield f"all sets together, queries of {name}", [Case(trained.selector, queries)], True
+        made[f"all sets together, queries of {name}, untrained"] = lambda name=name: (of_all(base, name), False)
+    if bundles is not None:
+        trained = bundles / "base" / "bundle-0"
+        made |= {
+            "livemcpbench, whole tasks": lambda: (of_folds(bundles, live), True),
+            "livemcpbench, agents' searches": lambda: (of_folds(bundles, asked), True),
+            "stabletoolbench": lambda: ([loaded(trained, stable)], True),
+        }
+        for name in ("livemcp", "stabletoolbench"):
+            made[f"all sets together, queries of {name}"] = lambda name=name: (of_all(trained, name), True)
+    return made
 
 
 def latencies(data: Path, rounds: int = 300) -> dict[str, dict[str, float]]:
@@ -367,15 +375,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare two-hop routing with flat search.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--bundles", type=Path)
+    parser.add_argument("--only", default="", help="comparisons whose name begins so, and no latencies")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     reports: dict[str, Any] = {}
-    for name, cases, decided in comparisons(given.data, given.bundles):
-        reports[name] = compared(measured(cases, decided=decided))
-        show(name, reports[name], sum(len(case.queries) for case in cases))
-    reports["latency_ms"] = latencies(given.data)
-    for line, ms in reports["latency_ms"].items():
-        print(f"{line:40s} p50 {ms['p50']:.2f} ms, p95 {ms['p95']:.2f} ms")
+    for name, make in comparisons(given.data, given.bundles).items():
+        if name.startswith(given.only):
+            cases, decided = make()
+            reports[name] = compared(measured(cases, decided=decided))
+            show(name, reports[name], sum(len(case.queries) for case in cases))
+    if not given.only:
+        reports["latency_ms"] = latencies(given.data)
+        for line, ms in reports["latency_ms"].items():
+            print(f"{line:40s} p50 {ms['p50']:.2f} ms, p95 {ms['p95']:.2f} ms")
     if given.out is not None:
         given.out.write_text(json.dumps(reports, indent=1))
 
