@@ -11,7 +11,8 @@ so that logged propensities are exact whatever the precision of the integral beh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from data.cards import Risk
 from data.catalog import content_hash
 from data.errors import InputError
+from data.traces import Trace
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +70,21 @@ class Showings:
     """
 
     by_tool: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, traces: Iterable[Trace]) -> Showings:
+        """What logged menus showed by exploration. The calls of one trace, goal and slice share a menu: it counts once.
+
+        A menu after which nothing was called or reported is in no trace, and does not count.
+        """
+        counted: Counter[str] = Counter()
+        known: set[tuple[str, str, str]] = set()
+        for trace in traces:
+            decision = (trace.trace_id, trace.goal, trace.slice_id)
+            if trace.menu is not None and decision not in known:
+                known.add(decision)
+                counted.update(entry.tool_id for entry in trace.menu if entry.explored)
+        return cls(dict(counted))
 
     @property
     def version(self) -> str:

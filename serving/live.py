@@ -2,7 +2,8 @@
 
 A new selector is loaded, verified and warmed beside the old one; then one reference changes. Requests in flight end on
 the selector they began with. A new one that cannot be loaded, or whose models fail, is refused, and the old one serves
-on. What belongs to the operation and not to what is loaded, the risk policy and the tools that are down, carries over.
+on. What belongs to the operation and not to what is loaded, the risk policy and the tools that are down or withdrawn,
+carries over.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from data.cards import ToolCard
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import ToolcribError
+from serving.explore import Showings
 from serving.policy import RiskPolicy
 from serving.selector import Selector, Versions
 
@@ -52,6 +54,8 @@ class Live:
     def __init__(self, selector: Selector) -> None:
         self._current = selector
         self._policy: RiskPolicy | None = None
+        self._showings = Showings()
+        self._down = self.withdrawn = frozenset[str]()
         self._swapping, self._changing = Lock(), Lock()
 
     @property
@@ -75,7 +79,8 @@ class Live:
             with self._changing:
                 if self._policy is not None:
                     fresh = fresh.with_policy(self._policy)
-                fresh.set_unavailable(self._current.unavailable)
+                fresh = fresh.with_showings(self._showings)
+                self._hide(fresh)
                 self._current = fresh
             _LOG.info("swapped: catalog %s, bundle %s", fresh.versions.catalog, fresh.versions.bundle)
             return Swap(True, before, fresh.versions, time.perf_counter() - started)
@@ -83,13 +88,31 @@ class Live:
     def set_unavailable(self, tool_ids: Iterable[str]) -> None:
         """Tools that are down, from the next request on and across swaps. Replaces the set that was."""
         with self._changing:
-            self._current.set_unavailable(tool_ids)
+            self._down = frozenset(tool_ids)
+            self._hide(self._current)
+
+    def withdraw(self, tool_ids: Iterable[str]) -> None:
+        """Tools that must not be shown or called any more, from the next request on and across swaps, until a selector
+        without them serves. Replaces the set that was."""
+        with self._changing:
+            self.withdrawn = frozenset(tool_ids)
+            self._hide(self._current)
 
     def set_policy(self, policy: RiskPolicy) -> None:
         """The risk policy from the next request on, and across swaps, whatever policy a new selector brings."""
         with self._changing:
             self._policy = policy
             self._current = self._current.with_policy(policy)
+
+    def set_showings(self, showings: Showings) -> None:
+        """What exploration has shown until now, from the next request on and across swaps. Replaces what was known."""
+        with self._changing:
+            if showings.version != self._showings.version:
+                self._showings = showings
+                self._current = self._current.with_showings(showings)
+
+    def _hide(self, selector: Selector) -> None:
+        selector.set_unavailable(self._down | {tool for tool in self.withdrawn if tool in selector.catalog})
 
 
 def verify(selector: Selector) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,6 +92,14 @@ def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, see
         side = splits.side.get(row["trace_id"], "train")
         made.append(Decision(row["goal"], group, row["tenant"], row["ts"], (), (), (), None, side, True))
     return made
+
+
+def times(weight: float, draw: random.Random) -> int:
+    """How often an example of this weight is taken: its whole part, and once more with the chance of the rest.
+
+    So a sampler that knows no weights follows them in expectation, the inverse propensities within them too.
+    """
+    return int(weight) + (draw.random() < weight % 1.0)
 
 
 def _previous_tools(rows: list[dict[str, object]]) -> Mapping[tuple[str, str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +54,24 @@ class Material:
         return frozenset().union(*named) - self.right(decision)
 
 
-def remember(decisions: Sequence[Decision], vectors: Floats, half_life_days: float) -> Usage:
+def remember(
+    decisions: Sequence[Decision], vectors: Floats, half_life_days: float, now: datetime | None = None
+) -> Usage:
     """The usage memory over all decisions that somebody asked; `vectors` (n, d) belong to them in order.
 
-    Where decisions have times, an outcome counts half after `half_life_days`, from the newest one.
+    Where decisions have times, an outcome counts half after `half_life_days`, from the newest one. A time after `now`
+    (by default, the clock) is taken for none: one log that is years ahead would make all others count for nothing. An
+    inverse propensity is part of an outcome's weight, as its mining rule has bounded it.
     """
-    newest = max((d.ts for d in decisions if d.ts is not None), default=None)
+    now = now or datetime.now(UTC)
+    times = [d.ts if d.ts is not None and d.ts <= now else None for d in decisions]
+    newest = max((ts for ts in times if ts is not None), default=None)
     asked = [i for i, decision in enumerate(decisions) if decision.asked]
     links: list[Link] = []
     for row, i in enumerate(asked):
         decision = decisions[i]
-        age = (newest - decision.ts).total_seconds() / 86_400 if newest and decision.ts else 0.0
+        ts = times[i]
+        age = (newest - ts).total_seconds() / 86_400 if newest and ts else 0.0
         fresh = 0.5 ** (age / half_life_days)
         links += [Link(row, tool, weight * fresh, decision.tenant) for tool, weight in decision.tools]
         links += [Link(row, tool, weight * fresh, decision.tenant, True) for tool, weight in decision.failed]
@@ -73,23 +81,26 @@ def remember(decisions: Sequence[Decision], vectors: Floats, half_life_days: flo
 
 
 def head_requests(
-    material: Material, chosen: Sequence[int], unlogged: frozenset[str] = frozenset()
+    material: Material, chosen: Sequence[int], unlogged: frozenset[str] = frozenset(), *, removed: bool = False
 ) -> tuple[list[Request], list[NDArray[np.int64]]]:
     """One Request for each chosen decision, the decision itself left out of the past; and its candidates' rows.
 
     `unlogged` tools stand in the catalog and in no log: their past, and what it says to others, is not there. So the
     requests that they serve meet what a new tool's first request meets: rivals that have a past and all the votes.
+    `removed`: as if the catalog had neither the right tools nor any of their name, so that nothing fits.
     """
     ids = material.catalog.ids
-    everything = np.arange(len(ids))
     requests, candidates = [], []
     for i in chosen:
         decision = material.decisions[i]
         vector = material.vectors[i]
         memory = material.memory(decision.tenant, unlogged)
-        found = evidence(decision.goal, vector, material.index, memory, forget=decision.group)
-        rows, _ = gather(found, material.candidates, everything)
         right, unsure = material.right(decision), material.unsure(decision)
+        here = np.ones(len(ids), np.bool_)
+        if removed:
+            here[[material.catalog.row[tool] for tool in right | unsure if tool in material.catalog]] = False
+        found = evidence(decision.goal, vector, material.index, memory, here, forget=decision.group)
+        rows, _ = gather(found, material.candidates, np.flatnonzero(here))
         weight = dict(decision.tools)
         requests.append(
             Request(
@@ -99,8 +110,8 @@ def head_requests(
                 weight=np.array([weight.get(ids[row], 1.0) for row in rows], np.float32),
                 group=decision.group,
                 nothing=found.usage.nothing if found.usage is not None else 0.0,
-                gold=len(decision.tools),
-                lost=_lost(material, decision, rows, found),
+                gold=0 if removed else len(decision.tools),
+                lost=() if removed else _lost(material, decision, rows, found),
             )
         )
         candidates.append(rows)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +13,11 @@ import pytest
 
 from data.cards import ToolCard
 from data.catalog import Catalog
-from data.mining.miner import EXAMPLE_SCHEMA, NO_TOOL_SCHEMA, PREFERENCE_SCHEMA, Mined
-from training.decisions import Decision, gather_decisions, same_names
+from data.mining.miner import EXAMPLE_SCHEMA, NO_TOOL_SCHEMA, PREFERENCE_SCHEMA, Mined, mine
+from data.mining.options import MiningOptions
+from data.trace_store import write_traces
+from data.traces import Trace
+from training.decisions import Decision, gather_decisions, same_names, times
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,6 +47,13 @@ def gathered(
         report=None,  # type: ignore[arg-type]
     )
     return gather_decisions(mined, valid_share=valid_share, cold_share=cold_share, seed=0)
+
+
+def mined_of(traces: list[Trace], catalog: Catalog, card_text_weight: float) -> Mined:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "traces.parquet"
+        write_traces(path, traces)
+        return mine(path, catalog, options=MiningOptions(card_text_weight=card_text_weight))
 
 
 def test_rows_of_one_request_become_one_decision() -> None:
@@ -138,3 +151,25 @@ def test_tools_of_one_name_are_never_each_others_negatives() -> None:
         "b.search": frozenset(["a.search", "b.search"]),
         "a.read": frozenset(["a.read"]),
     }
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0, 2.5, 10.0])
+def test_an_example_is_taken_as_often_as_it_weighs(weight: float) -> None:
+    draw = random.Random(0)
+    taken = [times(weight, draw) for _ in range(4000)]
+    assert sum(taken) / 4000 == pytest.approx(weight, abs=0.04)
+    assert max(taken) - min(taken) <= 1
+
+
+def test_a_tool_without_a_trace_teaches_the_encoders_by_its_card_and_one_with_a_trace_by_its_log() -> None:
+    catalog = Catalog(
+        [ToolCard(tool_id=name, name=name, examples=(f"an example of {name}",)) for name in ("fax", "mail")]
+    )
+    traces = [Trace(trace_id=f"t{n}", goal=f"send letter {n}", tool_id="mail", outcome="success") for n in range(3)]
+    with_cards, without = (
+        gather_decisions(mined_of(traces, catalog, weight), valid_share=0.0, cold_share=0.0, seed=0)
+        for weight in (0.3, 0.0)
+    )
+    made = {(one.goal, *one.tools) for one in with_cards if not one.asked}
+    assert made == {("an example of fax", ("fax", 0.3))}
+    assert {tool for one in without for tool, _ in one.tools} == {"mail"}, "nothing would teach what the fax is for"

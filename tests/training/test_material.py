@@ -120,6 +120,22 @@ def test_an_outcome_of_a_half_life_ago_counts_half() -> None:
     assert usage.weight.tolist() == pytest.approx([0.5, 1.0])
 
 
+def test_a_clock_that_is_years_ahead_makes_nothing_else_old() -> None:
+    times = (NOW - timedelta(days=30), NOW, NOW + timedelta(days=9000))
+    decisions = [replace(decision("send", "mail.send"), ts=ts) for ts in times]
+    usage = remember(decisions, np.eye(3, 6, dtype=np.float32), 30.0, now=NOW)
+    assert usage.weight.tolist() == pytest.approx([0.5, 1.0, 1.0]), "a time that cannot be is taken for none"
+
+
+def test_what_was_shown_by_chance_counts_by_the_inverse_of_its_chance_in_the_memory_and_in_the_head() -> None:
+    tried = replace(decision("read a file", "files.read", group=1), tools=(("files.read", 10.0),))
+    made = material([tried, decision("open it", "files.read", group=2), decision("see", "mail.read", group=3)])
+    assert made.usage.weight.tolist() == [10.0, 1.0, 1.0]
+    assert candidate(made, 1, "files.read")[0] == 10.0
+    (request,), (rows,) = head_requests(made, [0])
+    assert request.weight[rows.tolist().index(CATALOG.row["files.read"])] == 10.0
+
+
 def test_outcomes_without_a_time_do_not_age() -> None:
     usage = remember([decision("a", "mail.send"), decision("b", "mail.send")], np.eye(2, 6, dtype=np.float32), 1.0)
     assert usage.weight.tolist() == [1.0, 1.0]
