@@ -1,4 +1,4 @@
-"""Reports for a person: what mining made, how a bundle measures."""
+"""Reports for a person on the screen: what mining made, how a bundle measures, what a promotion compared."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from toolcrib.screen import say, show_table
 
 if TYPE_CHECKING:
     from data.mining.report import MiningReport
+    from training.promotion import Promotion
 
 _GROUPS = ("all", "warm", "cold")
 
@@ -66,6 +67,29 @@ def show_evaluation(report: Mapping[str, Any]) -> None:
     if latency:
         times = [(stage, f"{row['p50']:.2f}", f"{row['p95']:.2f}") for stage, row in latency.items()]
         show_table("Latency, ms", ("stage", "p50", "p95"), times, right=("p50", "p95"))
+
+
+def show_promotion(decision: Promotion) -> None:
+    """Each figure on both sides with its verdict, what speaks against it a line each, then the decision."""
+    if decision.compared:
+        rows = [
+            (one.figure, str(one.n), _number(one.ours), _number(one.theirs), one.change, one.rule, one.verdict)
+            for one in decision.compared
+        ]
+        columns = ("figure", "n", "challenger", "champion", "difference [95%]", "allowed", "verdict")
+        show_table("Challenger and champion, on the same queries", columns, rows, right=columns[1:4])
+    for note in decision.notes:
+        say(f"note: {note}", style="yellow")
+    if len(decision.against) > 1 and not decision.forced:
+        say(decision.reason.partition(": ")[0] + ":", style="bold")
+        for sentence in decision.against:
+            say(f"- {sentence}")
+    else:
+        say(decision.reason, style="bold")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _show_counterfactual(found: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ def per_query(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 def per_no_tool(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """One row a query that nothing fits: `question`, `trace`, and `turned`, 1.0 where it was turned away."""
-    return [_asked(answer) for answer in answers if not answer.query.gold]
+    return [asked(answer) for answer in answers if not answer.query.gold]
 
 
 def question(query: Query) -> str:
@@ -38,7 +38,8 @@ def question(query: Query) -> str:
     return _digest(json.dumps([query.qid, query.text, sorted(query.gold), alternatives]))
 
 
-def _asked(answer: Answer) -> dict[str, Any]:
+def asked(answer: Answer) -> dict[str, Any]:
+    """`question`, `trace` and `turned` of any answer."""
     return {
         "question": question(answer.query),
         "trace": _digest(_STEP.sub("", answer.query.qid)),
@@ -51,7 +52,7 @@ def _row(answer: Answer) -> dict[str, Any]:
     shown = ranked_gains(answer.shown, query)
     count, best = len(set(query.gold)), ranking[:1]
     return {
-        **_asked(answer),
+        **asked(answer),
         "warm": answer.warm,
         "ndcg@10": ranking_metrics(ranking, query)["ndcg@10"],
         "retrieved": float(ranked_gains(answer.candidates, query).sum()) / count,

@@ -22,7 +22,7 @@ from serving.index import save_cards
 from serving.selector import Selector
 from training import recipe as recipes
 from training.arguments import go_on_alone, processes
-from training.decisions import gather_decisions, same_names
+from training.decisions import Decision, gather_decisions, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
 from training.rerankers import learn_cross_encoder, learn_interaction
@@ -41,11 +41,15 @@ MINED = "mined"
 
 @dataclass(frozen=True)
 class TrainResult:
-    """`bundle`: the folder; `metrics`: validation figures, out of fold; `run_id`: the MLflow parent run."""
+    """`bundle`: the folder; `metrics`: validation figures, out of fold; `run_id`: the MLflow parent run.
+
+    `held_out`: the logged requests that no fine-tuning has seen.
+    """
 
     bundle: Path
     metrics: dict[str, Any]
     run_id: str | None
+    held_out: tuple[Decision, ...] = ()
 
 
 def train(
@@ -115,7 +119,8 @@ def train(
         run.metrics(shop.figures["validation"])
         run.register(out, manifest.version, shop.figures["validation"])
         log.info("bundle %s written to %s", manifest.version, out)
-        return TrainResult(out, shop.figures, run.run_id)
+        held_out = tuple(decision for decision in decisions if decision.asked and decision.side != "train")
+        return TrainResult(out, shop.figures, run.run_id, held_out)
 
 
 def _mined(traces: Path, catalog: Catalog, recipe: Recipe, making: Unfinished) -> Mined:

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,8 +30,6 @@ CHALLENGER = "challenger"
 CHAMPION = "champion"
 BUNDLE_TAG = "toolcrib.bundle_version"
 VALIDATION_TAG = "toolcrib.validation"
-EVALUATION = "evaluation/report.json"
-"""Where among a run's artifacts the report of its bundle's last evaluation is."""
 DEFAULT_ROOT = Path("mlruns")
 
 _LIBRARIES = ("toolcrib", "numpy", "onnxruntime", "torch", "transformers", "sentence-transformers", "scikit-learn")
@@ -57,6 +54,11 @@ def tracking_uri(root: Path = DEFAULT_ROOT) -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root.resolve() / 'mlflow.db'}"
 
 
+def has_store(root: Path = DEFAULT_ROOT) -> bool:
+    """Whether there is a store to write to that nobody has to make first; one on a server is taken to be there."""
+    return "MLFLOW_TRACKING_URI" in os.environ or (root / "mlflow.db").is_file()
+
+
 def open_client(root: Path = DEFAULT_ROOT) -> Any:
     """An MlflowClient on the store; its tables are made on first use. TrackingError when it cannot be reached."""
     for name, value in _QUIET.items():  # read by MLflow while it is imported
@@ -74,7 +76,7 @@ def open_client(root: Path = DEFAULT_ROOT) -> Any:
     except ModuleNotFoundError:
         raise
     except Exception as error:  # SQLAlchemy, requests and MLflow each raise their own
-        raise _failed("open", uri, error) from error
+        raise store_failed("open", uri, error) from error
     return client
 
 
@@ -96,7 +98,7 @@ def _tracked(method: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             run = args[0]
             assert isinstance(run, Run)
-            raise _failed(f"{method.__name__} in run {run.run_id}", run.uri, error) from error
+            raise store_failed(f"{method.__name__} in run {run.run_id}", run.uri, error) from error
 
     return call
 
@@ -172,6 +174,11 @@ class Run:
         self.client.log_dict(self.run_id, dict(values), name)
 
     @_tracked
+    def text(self, text: str, name: str) -> None:
+        """Store a text as an artifact; `name` is its path there."""
+        self.client.log_text(self.run_id, text, name)
+
+    @_tracked
     def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float | None]) -> str:
         """Store the bundle folder and register it as the model's newest version, alias `challenger`; gives its number.
 
@@ -217,6 +224,8 @@ class SilentRun(Run):
 
     def document(self, values: Mapping[str, object], name: str) -> None: ...
 
+    def text(self, text: str, name: str) -> None: ...
+
     def register(self, bundle: Path, bundle_version: str, validation: Mapping[str, float | None]) -> str:
         """Registers nothing."""
         return ""
@@ -238,38 +247,10 @@ def track(root: Path = DEFAULT_ROOT, *, name: str, tags: Mapping[str, str] | Non
         else:
             experiment_id = experiment.experiment_id
     except Exception as error:
-        raise _failed("open the experiment in", uri, error) from error
+        raise store_failed("open the experiment in", uri, error) from error
     with _open_run(client, uri, experiment_id, name, tags or {}) as run:
         run.document(_environment(), "environment.json")
         yield run
-
-
-def record_evaluation(run_id: str, report: Mapping[str, Any], root: Path = DEFAULT_ROOT) -> None:
-    """Add an evaluation to the run that trained the bundle: its figures under `evaluation.`, plots, the whole report.
-
-    Raises TrackingError where the store cannot be reached or does not know the run.
-    """
-    from training.plots import evaluation_figures
-
-    run = Run(open_client(root), tracking_uri(root), experiment_id="", run_id=run_id)
-    numbers = {"rungs": report["rungs"], "abstention": report["abstention"], "calibration": report["calibration"]}
-    run.metrics({"evaluation": {**numbers, "chain": report["chain"], "latency_ms": report["latency_ms"]}})
-    run.document(report, EVALUATION)
-    for name, figure in evaluation_figures(report).items():
-        run.figure(figure, f"evaluation/{name}")
-
-
-def recorded_evaluation(client: Any, run_id: str) -> dict[str, Any] | None:
-    """The report that `record_evaluation` last added to a run, None where there is none. TrackingError as there."""
-    try:
-        if not any(file.path == EVALUATION for file in client.list_artifacts(run_id, EVALUATION.partition("/")[0])):
-            return None
-        with tempfile.TemporaryDirectory() as folder:
-            found = Path(client.download_artifacts(run_id, EVALUATION, folder))
-            report: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
-    except Exception as error:
-        raise _failed(f"read the evaluation of run {run_id} in", tracking_uri(), error) from error
-    return report
 
 
 @contextmanager
@@ -277,7 +258,7 @@ def _open_run(client: Any, uri: str, experiment_id: str, name: str, tags: Mappin
     try:
         run_id = client.create_run(experiment_id, run_name=name, tags=dict(tags)).info.run_id
     except Exception as error:
-        raise _failed(f"start run '{name}' in", uri, error) from error
+        raise store_failed(f"start run '{name}' in", uri, error) from error
     status = "FAILED"
     try:
         yield Run(client, uri, experiment_id, run_id)
@@ -307,7 +288,8 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", value
 
 
-def _failed(doing: str, uri: str, error: Exception) -> TrackingError:
+def store_failed(doing: str, uri: str, error: Exception) -> TrackingError:
+    """What to raise where the store raised `error`; without the password that its address may hold."""
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return TrackingError(
         f"cannot {doing} the tracking store {_without_password(uri)}: {reason.replace(uri, _without_password(uri))} "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from training.comparison import Compared, compare, refusals
+from training.comparison import Compared, compare, compare_no_tool, compare_side_by_side, refusals
 
 
 def rows(n: int, *, hit: float = 0.8, seed: int = 0, prefix: str = "q", **figures: Any) -> list[dict[str, Any]]:
@@ -23,6 +23,7 @@ def rows(n: int, *, hit: float = 0.8, seed: int = 0, prefix: str = "q", **figure
             "first": float(r),
             "stated": hit,
             "right": bool(r),
+            "turned": 0.0,
             "ms": 10.0,
             **figures,
         }
@@ -101,6 +102,55 @@ def test_few_queries_decide_nothing() -> None:
     assert refusals(compare(rows(12), rows(12))) == [
         "only 12 queries were answered by both: 30 are the least that tell"
     ]
+
+
+def test_requests_turned_away_though_a_tool_fits_are_a_loss() -> None:
+    found = compare(rows(200, turned=0.2), rows(200))
+    turned = of(found, "turned away though a tool fits")
+    assert (turned.verdict, turned.difference) == ("worse", pytest.approx(0.2))
+    assert "turned away though a tool fits worse: 0.2 against 0" in "; ".join(refusals(found))
+
+
+def test_traces_are_drawn_whole_since_their_queries_fail_together() -> None:
+    theirs = [{**row, "ndcg@10": 0.5} for row in rows(400)]
+    ours = [{**row, "ndcg@10": 0.5 + (0.1 if i < 200 else -0.1)} for i, row in enumerate(theirs)]
+    alone = of(compare(ours, theirs), "ndcg@10")
+    of_four = [{**row, "trace": i // 100} for i, row in enumerate(ours)]
+    together = of(compare(of_four, theirs), "ndcg@10")
+    assert alone.interval is not None
+    assert together.interval is not None
+    assert alone.difference == together.difference
+    assert alone.verdict == "not worse"
+    assert together.verdict == "not known"
+    assert np.ptp(together.interval) > 5 * np.ptp(alone.interval)
+
+
+def no_tool(n: int, turned: float) -> list[dict[str, Any]]:
+    return [{"question": f"n{i}", "trace": f"n{i}", "turned": float(i < turned * n)} for i in range(n)]
+
+
+def test_to_stop_turning_away_what_nothing_fits_is_worse() -> None:
+    (found,) = compare_no_tool(no_tool(100, 0.2), no_tool(100, 0.6))
+    assert (found.verdict, found.ours, found.theirs) == ("worse", 0.2, 0.6)
+    (few,) = compare_no_tool(no_tool(10, 0.2), no_tool(10, 0.6))
+    assert few.verdict == "not measured"
+
+
+def beside(n: int, ms: float = 10.0, poisoned: float = 0.0, first: float = 0.0) -> list[dict[str, Any]]:
+    figures = {"ms": ms, "poisoned": poisoned, "poisoned_first": first}
+    return [{"question": f"s{i}", "trace": f"s{i}", **figures} for i in range(n)]
+
+
+def test_more_poisoned_cards_on_the_menu_are_worse_and_fewer_are_not() -> None:
+    found = compare_side_by_side(beside(60, poisoned=0.2, first=0.1), beside(60))
+    assert [one.verdict for one in found] == ["not worse", "worse", "worse"]
+    assert {one.verdict for one in compare_side_by_side(beside(60), beside(60, poisoned=0.2))} == {"not worse"}
+
+
+def test_side_by_side_the_ratio_of_the_medians_decides() -> None:
+    slow = compare_side_by_side(beside(60, ms=40.0), beside(60, ms=20.0))[0]
+    assert (slow.figure, slow.verdict) == ("median latency, side by side", "worse")
+    assert slow.sentence().endswith("40 against 20, 2.00 [2.00, 2.00] times; it may be 1.5 times as long")
 
 
 def test_no_query_of_both_is_an_error() -> None:

@@ -13,20 +13,13 @@ import tiny
 from test_comparison import rows
 from tiny import Trained
 
+from data.catalog import Catalog
 from data.errors import BundleError
 from serving.bundle import CARDS, RETRIEVER, TOKENIZER, Manifest, load_bundle, seal
 from training import evaluation
 from training.promotion import promote, roll_back
-from training.tracking import (
-    CHAMPION,
-    EVALUATION,
-    EXPERIMENT,
-    MODEL,
-    TrackingError,
-    open_client,
-    recorded_evaluation,
-    track,
-)
+from training.recorded import CATALOG_TAG, EVALUATED_TAG, REPORT, recorded_pair
+from training.tracking import CHAMPION, EXPERIMENT, MODEL, TrackingError, open_client, track
 
 
 @pytest.fixture
@@ -140,9 +133,9 @@ def test_a_bundle_that_was_changed_after_training_is_refused(root: Path, tmp_pat
 
 def evaluated(bundle: Path, root: Path, per_query: list[dict[str, Any]], catalog: str = "c") -> Path:
     """The bundle, with an evaluation on record."""
-    client, name = open_client(root), load_bundle(bundle).version
-    version = client.search_model_versions(f"name = '{MODEL}' and tags.`toolcrib.bundle_version` = '{name}'")[0]
-    client.log_dict(version.run_id, {"catalog_version": catalog, "per_query": per_query}, EVALUATION)
+    version = load_bundle(bundle).version
+    with track(root, name="evaluation", tags={EVALUATED_TAG: version, CATALOG_TAG: catalog}) as run:
+        run.document({"catalog_version": catalog, "per_query": per_query, "per_no_tool": []}, REPORT)
     return bundle
 
 
@@ -177,9 +170,9 @@ def test_every_decision_is_on_record_with_what_it_rests_on(root: Path, tmp_path:
 @pytest.mark.parametrize(
     ("theirs", "catalog", "said"),
     [
-        (rows(100, prefix="other"), "c", "their evaluations share no query"),
+        (rows(100, prefix="other"), "c", "they share no query"),
         (rows(100), "another", "they were evaluated on different catalogs"),
-        ([], "c", "their evaluations share no query"),
+        ([], "c", "they share no query"),
     ],
 )
 def test_where_nothing_can_be_paired_the_means_decide_and_the_reason_says_so(
@@ -209,14 +202,72 @@ def test_both_are_evaluated_on_the_queries_that_are_given(
         query.model_copy(update={"qid": f"{query.qid} {i}"}) for i in range(3) for query in tiny.queries() if query.gold
     ]
     decision = promote(bundles[1], root, catalog=trained.catalog, queries=queries)
-    assert {one.n for one in decision.compared} >= {36}
-    same = [one for one in decision.compared if one.figure != "p95 latency" and one.verdict != "not measured"]
+    by_figure = {one.figure: one for one in decision.compared}
+    assert by_figure["ndcg@10"].n == 36
+    assert {"a poisoned card first", "poisoned cards on the menu", "median latency, side by side"} <= by_figure.keys()
+    same = [one for one in decision.compared if "latency" not in one.figure and one.verdict != "not measured"]
+    assert len(same) >= 8
     assert [one.difference for one in same] == [0.0] * len(same), "the same weights"
+    pair = recorded_pair(open_client(root), *(load_bundle(bundle).version for bundle in bundles))
+    assert pair is not None
+    assert [len(report["per_query"]) for report in pair] == [36, 36]
+    assert decision.notes == ()
+
+
+def test_a_champion_of_another_catalog_is_carried_over_and_the_decision_says_so(
+    root: Path, tmp_path: Path, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(evaluation, "base_bundle", lambda: None)
+    for name in ("old", "new"):
+        bundle = Path(shutil.copytree(trained.bundle, tmp_path / name))
+        seal(bundle, load_bundle(bundle).manifest.model_copy(update={"base_model": name}))
+        with track(root, name=name) as run:
+            run.register(bundle, load_bundle(bundle).version, {"ndcg@10": 0.5})
+        if name == "old":
+            promote(bundle, root)
+    renamed = Catalog(card.model_copy(update={"tool_id": f"other.{card.tool_id}"}) for card in trained.catalog)
+    queries = [query.model_copy(update={"gold": tuple(f"other.{g}" for g in query.gold)}) for query in tiny.queries()]
+    decision = promote(tmp_path / "new", root, catalog=renamed, queries=queries)
+    assert [note.partition(",")[0] for note in decision.notes] == [
+        "version 2 was trained on another catalog: 0 of the 11 tools in its past are here",
+        "version 1 was trained on another catalog: 0 of the 11 tools in its past are here",
+    ]
+    assert decisions(root)[-1]["notes"] == list(decision.notes)
+
+
+# --- by force -----------------------------------------------------------------------------------------------------
+
+
+def test_force_promotes_in_spite_of_a_refusal_and_its_reason_is_on_record(root: Path, tmp_path: Path) -> None:
+    promote(evaluated(registered(tmp_path, root, "old", ndcg=0.6), root, rows(300)), root)
+    bad = evaluated(registered(tmp_path, root, "bad", ndcg=0.6), root, rows(300, hit=0.1))
+    assert not promote(bad, root).promoted
+    forced = promote(bad, root, force="the old one leaks")
+    assert forced.promoted
+    assert champion(root) == "2"
+    assert forced.reason.startswith("version 2 is the champion by force (the old one leaks), although")
+    refused, last = decisions(root)[-2:]
+    assert (refused["promoted"], refused["forced"]) == (False, "")
+    assert (last["promoted"], last["forced"]) == (True, "the old one leaks")
+    assert any("ndcg@10 worse" in sentence for sentence in last["against"])
+    assert roll_back(root).version == "1"
+
+
+def test_force_where_nothing_speaks_against_it_leaves_no_mark(root: Path, tmp_path: Path) -> None:
+    decision = promote(registered(tmp_path, root, "first", ndcg=0.6), root, force="hurry")
+    assert (decision.promoted, decision.forced) == (True, "")
+
+
+def test_the_figures_of_a_decision_are_metrics_of_its_run(root: Path, tmp_path: Path) -> None:
+    promote(evaluated(registered(tmp_path, root, "old", ndcg=0.6), root, rows(300)), root)
+    promote(evaluated(registered(tmp_path, root, "bad", ndcg=0.6), root, rows(300, hit=0.1)), root)
     client = open_client(root)
-    for version in ("1", "2"):
-        report = recorded_evaluation(client, client.get_model_version(MODEL, version).run_id)
-        assert report is not None
-        assert len(report["per_query"]) == 36
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    (run,) = client.search_runs([experiment], "tags.promoted = 'false'")
+    assert run.data.metrics["ndcg_at_10.theirs"] == pytest.approx(0.8)
+    assert run.data.metrics["ndcg_at_10.difference"] == pytest.approx(-0.7)
+    assert run.data.metrics["promoted"] == 0.0
 
 
 # --- the way back -------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +15,15 @@ from data.jsonl import load_catalog, load_queries
 from data.queries import Query
 from data.trace_store import read_traces
 from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, TracesOption
-from toolcrib.inputs import read_bundle
-from toolcrib.reports import show_evaluation, show_mining
+from toolcrib.inputs import read_bundle, read_caller
+from toolcrib.reports import show_evaluation, show_mining, show_promotion
 from toolcrib.screen import print_json, say
+
+if TYPE_CHECKING:
+    from training.pipeline import TrainResult
+    from training.recipe import Recipe
+
+log = logging.getLogger("toolcrib")
 
 
 def mine_command(
@@ -42,6 +50,9 @@ def train_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle folder to write.")],
     recipe: Annotated[Path | None, typer.Option("--recipe", "-r", help="A recipe.yaml; default: the built-in.")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Throw away what an unfinished training left.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write BUNDLE.report.html: how it does on held-out requests.")
+    ] = True,
 ) -> None:
     """Train on traces and write a bundle.
 
@@ -51,10 +62,28 @@ def train_command(
     from training.pipeline import train
     from training.recipe import load_recipe
 
-    result = train(load_catalog(catalog), traces, load_recipe(recipe), out, restart=restart)
+    tools, how = load_catalog(catalog), load_recipe(recipe)
+    result = train(tools, traces, how, out, restart=restart)
     say(f"bundle written to {result.bundle}")
     if result.run_id:
         say(f"MLflow run {result.run_id}")
+    if report:
+        _report_training(result, tools, how)
+
+
+def _report_training(result: TrainResult, catalog: Catalog, recipe: Recipe) -> None:
+    """Write and record the report on the training's own held-out requests, where its log has any."""
+    from training.recorded import record_evaluation
+    from training.report.own import NOTE, own_report
+    from training.report.page import save_page
+
+    found = own_report(result.bundle, catalog, result.held_out, recipe.mining.equivalents, seed=recipe.seed)
+    if found is None:
+        say("no report: the log leaves no answerable request to hold out")
+        return
+    place = result.bundle.with_name(f"{result.bundle.name}.report.html")
+    say(f"report written to {save_page(found, place, f'training of {result.bundle.name}', NOTE)}")
+    record_evaluation(found, trained_by=result.run_id, note=NOTE)
 
 
 def evaluate_command(
@@ -62,7 +91,16 @@ def evaluate_command(
     catalog: CatalogOption,
     traces: Annotated[Path | None, typer.Option("--traces", "-t", help="Held-out traces.")] = None,
     queries: Annotated[Path | None, typer.Option("--queries", "-q", help="Held-out queries: a queries.jsonl.")] = None,
+    caller: Annotated[
+        Path | None, typer.Option("--caller", help="Ask as this caller, rules in force; else as one who holds all.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="A file to write the report to, as one HTML page.")
+    ] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="A folder to draw the figures into.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Record the evaluation in MLflow, where a store is.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a bundle beside its baselines.
@@ -75,19 +113,46 @@ def evaluate_command(
     from training.evaluation import evaluate
 
     tools, folder = load_catalog(catalog), read_bundle(bundle)
-    report = evaluate(folder, tools, _questions(traces, queries, tools))
+    asked = _questions(traces, queries, tools)
+    report = evaluate(folder, tools, asked, caller=None if caller is None else read_caller(caller))
     if traces is not None:
         from training.replayed import evaluate_replayed
 
         report["counterfactual"] = evaluate_replayed(folder, tools, read_traces(traces))
+    note = f"Measured on {(traces or queries or Path()).name}."
+    if html is not None:
+        from training.report.curves import learning_curve
+        from training.report.page import save_page
+
+        if folder is not None:
+            report["learning_curve"] = learning_curve(folder, tools, asked)
+        save_page(report, html, f"evaluation of {bundle}", note)
     if plots is not None:
         from training.plots import save_figures
 
         save_figures(report, plots)
+    if record:
+        _record(report, folder, note)
     if as_json:
         print_json(report)
     else:
         show_evaluation(report)
+
+
+def _record(report: Mapping[str, Any], bundle: Path | None, note: str) -> None:
+    """Record an evaluation; a store that is not there, or not now, costs the record and never the evaluation."""
+    from serving.bundle import load_bundle
+    from training.recorded import record_evaluation
+    from training.tracking import TrackingError, has_store
+
+    if not has_store():
+        log.info("not recorded: there is no mlruns/ here, and MLFLOW_TRACKING_URI is not set")
+        return
+    try:
+        trained_by = None if bundle is None else load_bundle(bundle).manifest.mlflow_run
+        log.info("recorded as MLflow run %s", record_evaluation(report, trained_by=trained_by, note=note))
+    except (TrackingError, ModuleNotFoundError) as error:
+        log.warning("not recorded: %s", error)
 
 
 def promote_command(
@@ -95,16 +160,19 @@ def promote_command(
     catalog: Annotated[Path | None, typer.Option("--catalog", "-c", help="The tools: a catalog.jsonl.")] = None,
     traces: Annotated[Path | None, typer.Option("--traces", "-t", help="Held-out traces.")] = None,
     queries: Annotated[Path | None, typer.Option("--queries", "-q", help="Held-out queries: a queries.jsonl.")] = None,
+    force: Annotated[
+        str, typer.Option("--force", metavar="REASON", help="Promote in spite of a refusal; the reason is recorded.")
+    ] = "",
     rollback: Annotated[bool, typer.Option("--rollback", help="Make the champion before this one it again.")] = False,
 ) -> None:
     """Make a bundle the champion, if not worse.
 
     Compares it with the present champion on the same queries: those given, or those that both were last evaluated on.
-    Exit code 1, and the reason, where it is refused.
+    Exit code 1, and the reasons, where it is refused.
     """
     from training.promotion import promote, roll_back
 
-    given = [value for value in (bundle, catalog, traces, queries) if value is not None]
+    given = [value for value in (bundle, catalog, traces, queries, force or None) if value is not None]
     if rollback and given:
         raise InputError("--rollback takes nothing else", source="the command line")
     if rollback:
@@ -117,8 +185,9 @@ def promote_command(
     if (catalog is None) != (traces is None and queries is None):
         raise InputError("give --catalog with --traces or --queries", source="the command line")
     tools = None if catalog is None else load_catalog(catalog)
-    decision = promote(bundle, catalog=tools, queries=[] if tools is None else _questions(traces, queries, tools))
-    say(decision.reason)
+    asked = [] if tools is None else _questions(traces, queries, tools)
+    decision = promote(bundle, catalog=tools, queries=asked, force=force.strip())
+    show_promotion(decision)
     if not decision.promoted:
         raise typer.Exit(1)
 

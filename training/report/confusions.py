@@ -25,8 +25,8 @@ def confusions(answers: Sequence[Answer], catalog: Catalog, vectors: Floats | No
     """The most frequent pairs (gold, instead), most frequent first, then most alike.
 
     A pair counts where `instead` is first on a menu that stands and no right tool is. `similarity`: cosine of the two
-    cards, from `vectors` (n, d) by catalog row; None without. `of`: requests that `gold` serves; `back`: how often the two are confused
-    the other way round. `advice` names what to do, one of `equals`, `tell_apart`, `say_more`.
+    cards, from `vectors` (n, d) by catalog row; None without. `of`: requests that `gold` serves. `back`: how often the
+    two are confused the other way round. `advice` names what to do: `equals`, `tell_apart` or `say_more`.
     """
     asked: defaultdict[str, int] = defaultdict(int)
     pairs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
