@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from serving.features import FEATURES, Signals, features
-from serving.relevance import FIT_FEATURES, fit_features
+from serving.relevance import FIT_FEATURES
 
 FOLDS = 5
+"""Parts that requests are dealt into, by group, to judge each by a head that has not seen it."""
 EXPORT_BOUND = 1e-4
 """Largest difference to scikit-learn, in probability, that an exported head may show."""
 
@@ -54,10 +55,10 @@ def fit_relevance(requests: Sequence[Request], *, regularisation: float, calibra
     g = np.concatenate([np.full(int(keep.sum()), r.group) for r, keep in zip(requests, sure, strict=True)])
     folds = min(FOLDS, len(np.unique(g)))
     if not calibrate or folds < 2 or y.sum() < 10:
-        return _fit_weighted(x, y, weight, regularisation)
+        return fit_weighted(x, y, weight, regularisation)
     splits = list(GroupKFold(folds).split(x, y, g))
     if any(len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2 for train, test in splits):
-        return _fit_weighted(x, y, weight, regularisation)
+        return fit_weighted(x, y, weight, regularisation)
     calibrated = CalibratedClassifierCV(_logistic(regularisation), method="sigmoid", cv=splits, ensemble=False)
     return _folded(calibrated.fit(x, y, logisticregression__sample_weight=weight))
 
@@ -87,47 +88,6 @@ def out_of_fold(
 def probabilities(model: Classifier, rows: NDArray[np.float32]) -> NDArray[np.float64]:
     """P(positive) (k,)."""
     return np.asarray(model.predict_proba(rows)[:, 1], np.float64) if len(rows) else np.zeros(0)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The abstention head: whether any tool fits, and the thresholds on it; AUROC and the shares are out of fold."""
-
-    model: Classifier
-    missing_below: float
-    widen_below: float
-    out_of_fold: NDArray[np.float64]
-    answered: NDArray[np.bool_]
-
-
-def fit_abstention(
-    answered: Sequence[tuple[Request, NDArray[np.float64]]],
-    unanswered: Sequence[tuple[Request, NDArray[np.float64]]],
-    *,
-    answered_weight: float,
-    turned_away: float,
-    warned: float,
-) -> Fit:
-    """Fit P(some tool fits) on answered and no-tool requests with the relevance of their candidates.
-
-    `answered_weight` makes up for answered requests that other models have used up. The thresholds are the highest at
-    which at most `turned_away`, and `warned`, of the answered requests fall below, out of fold.
-    """
-    both = [*answered, *unanswered]
-    x = np.concatenate([fit_features(relevant, request.signals, request.nothing) for request, relevant in both])
-    y = np.array([True] * len(answered) + [False] * len(unanswered))
-    weight = np.where(y, answered_weight, 1.0)
-    groups = np.array([request.group for request, _ in both])
-    held = np.zeros(len(y))
-    for train, test in GroupKFold(min(FOLDS, len(np.unique(groups)))).split(x, y, groups):
-        held[test] = probabilities(_fit_weighted(x[train], y[train], weight[train]), x[test])
-    return Fit(
-        model=_fit_weighted(x, y, weight),
-        missing_below=float(np.quantile(held[y], turned_away)),
-        widen_below=float(np.quantile(held[y], max(warned, turned_away))),
-        out_of_fold=held,
-        answered=y,
-    )
 
 
 def without(requests: Sequence[Request], *names: str) -> list[Request]:
@@ -181,7 +141,8 @@ def _folded(calibrated: CalibratedClassifierCV) -> Any:
     return model
 
 
-def _fit_weighted(
+def fit_weighted(
     x: NDArray[np.float32], y: NDArray[np.bool_], weight: NDArray[np.floating], regularisation: float = 1.0
-) -> Any:
+) -> Classifier:
+    """A standardised logistic regression on rows x (n, f) with labels y and weights (n,)."""
     return _logistic(regularisation).fit(x, y, logisticregression__sample_weight=weight)

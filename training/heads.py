@@ -18,6 +18,7 @@ from serving.conformal import MENU_RISK
 from serving.cross_encoder import corrected
 from serving.evidence import Floats, reading_order
 from serving.features import features
+from training.abstention import Scored, fit_abstention
 from training.head import (
     FIT_WIDTH,
     RELEVANCE_WIDTH,
@@ -25,7 +26,6 @@ from training.head import (
     Request,
     export_head,
     first_day,
-    fit_abstention,
     fit_relevance,
     out_of_fold,
     probabilities,
@@ -33,7 +33,7 @@ from training.head import (
 )
 from training.material import head_requests
 from training.menu_risk import learn_menu_risk
-from training.metrics import auroc, bootstrap_interval, expected_calibration_error, paired_difference_interval
+from training.metrics import bootstrap_interval, expected_calibration_error, paired_difference_interval
 from training.rerankers import cross_encoder_of, drop_reranker_files
 from training.tracking import Run
 from training.workshop import Workshop, workers
@@ -42,6 +42,8 @@ log = logging.getLogger("toolcrib")
 
 Fitter = Callable[[Sequence[Request]], Classifier]
 
+MOST_REMOVED = 1000
+"""Requests without their tools that abstention learns from: with more of them it learns nothing new."""
 LEAST_REQUESTS = 20
 """With fewer different requests that tell right from wrong no head is fitted: the fused order serves, and says so."""
 
@@ -90,7 +92,7 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     (shop.folder / MENU_RISK).write_text(risk.model_dump_json() + "\n", encoding="utf-8")
     figures["menu_least_alpha_warm"], figures["menu_least_alpha_cold"] = risk.warm.least, risk.cold.least
     figures["relevance_onnx_diff"] = export_head(head, shop.folder / RELEVANCE, RELEVANCE_WIDTH)
-    _learn_abstention(shop, list(zip(views.logged, relevant, strict=True)), head)
+    _learn_abstention(shop, list(zip(views.logged, relevant, strict=True)), chosen, head)
     drop_reranker_files(shop)
     run.metrics(figures)
 
@@ -204,28 +206,34 @@ def _choose_reranker(shop: Workshop, views: Views, fit: Fitter) -> Views:
     return best[2]
 
 
-def _learn_abstention(shop: Workshop, answered: list[tuple[Request, NDArray[np.float64]]], head: Classifier) -> None:
-    """Whether anything fits, learned from requests that nothing fitted; without such none is turned away."""
+def _learn_abstention(shop: Workshop, answered: list[Scored], chosen: Sequence[int], head: Classifier) -> None:
+    """Whether anything fits: from logged requests that nothing fitted, and from `chosen` ones without their tools."""
     part, figures = shop.recipe.head, shop.figures["validation"]
-    assert shop.material is not None
-    unanswered = shop.chosen("train", "valid", "cold", answered=False)[: part.max_requests]
-    if len(unanswered) < LEAST_REQUESTS:
-        log.info("%d requests that nothing fitted: too few to learn when to say no", len(unanswered))
-        return
-    requests, candidates = head_requests(shop.material, unanswered)
-    requests = _reranked(shop, unanswered, requests, candidates)
-    requests = without(requests, *(signal for name, signal in _SIGNAL.items() if name != shop.reranker))
-    scored = [(request, probabilities(head, features(request.signals))) for request in requests]
-    everything = len(shop.chosen("train", "valid", "cold"))
+
+    def scored(which: Sequence[int], *, removed: bool) -> list[Scored]:
+        assert shop.material is not None
+        if not which:
+            return []
+        requests, candidates = head_requests(shop.material, which, removed=removed)
+        requests = _reranked(shop, which, requests, candidates)
+        requests = without(requests, *(signal for name, signal in _SIGNAL.items() if name != shop.reranker))
+        return [(request, probabilities(head, features(request.signals))) for request in requests]
+
+    nothing = shop.chosen("train", "valid", "cold", answered=False)[: part.max_requests]
+    taken = chosen if len(chosen) <= MOST_REMOVED else random.Random(shop.recipe.seed).sample(chosen, MOST_REMOVED)
+    everything = sum(shop.decisions[i].asked for i in shop.chosen("train", "valid", "cold"))
     fitted = fit_abstention(
         answered,
-        scored,
+        scored(nothing, removed=False),
+        scored(taken, removed=True) if part.removed else [],
         answered_weight=everything / len(answered),
-        turned_away=part.turned_away,
-        warned=part.warned,
+        part=part,
     )
+    if fitted is None:
+        log.info("%d requests that nothing fitted: too few to learn when to say no", len(nothing))
+        return
     shop.missing_below, shop.widen_below = fitted.missing_below, fitted.widen_below
-    figures["abstention_auroc"] = auroc(1.0 - fitted.out_of_fold, ~fitted.answered)
+    figures |= {f"abstention_{name}": value for name, value in fitted.figures.items()}
     figures["abstention_onnx_diff"] = export_head(fitted.model, shop.folder / ABSTENTION, FIT_WIDTH)
 
 

@@ -73,15 +73,23 @@ class HeadPart(_Part):
     """The calibrated relevance head and the abstention thresholds.
 
     It learns what a tool's first request looks like from the tools that were held out of fine-tuning; where there are
-    none, `new_share` of the tools, drawn at random, play their part. `turned_away` and `warned` are the shares of
-    answerable requests that abstention, and the warning below it, may cost at most.
+    none, `new_share` of the tools, drawn at random, play their part.
+
+    Of the requests that are told that nothing fits at least the share `precision` is right to be, of those warned (or
+    told) `warning_precision`; `turned_away` and `warned` are the shares of answerable requests that the one, and the
+    other, may cost at most. `removed` is how much an answerable request weighs as one whose right tools are taken away,
+    0 for not at all. Where the log has no request that nothing fitted, they are taken to be `nothing_share` of all.
     """
 
     new_share: Share = 0.2
     regularisation: float = Field(default=1.0, gt=0.0)
     max_requests: int = Field(default=2500, ge=50)
+    precision: Share = 0.8
     turned_away: Share = 0.05
+    warning_precision: Share = 0.5
     warned: Share = 0.15
+    removed: float = Field(default=0.3, ge=0.0, le=1.0)
+    nothing_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
 
 
 class ExportPart(_Part):

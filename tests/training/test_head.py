@@ -13,13 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from serving.features import FEATURES, Signals, features
 from serving.relevance import Head
 from training.head import (
-    FIT_WIDTH,
     RELEVANCE_WIDTH,
     Classifier,
     Request,
     export_head,
     first_day,
-    fit_abstention,
     fit_relevance,
     out_of_fold,
     probabilities,
@@ -143,19 +141,6 @@ def test_silenced_signals_are_zero_and_the_others_as_they_were() -> None:
     assert not silenced[0].signals.interaction.any()
     assert not silenced[0].signals.cross.any()
     np.testing.assert_array_equal(silenced[0].signals.cosine, REQUESTS[0].signals.cosine)
-
-
-def test_abstention_turns_away_no_more_than_it_may(tmp_path: Path) -> None:
-    head = fit(REQUESTS)
-    unanswered = [request(number, answered=False) for number in range(1000, 1040)]
-    scored = [[(r, probabilities(head, features(r.signals))) for r in some] for some in (REQUESTS, unanswered)]
-    fitted = fit_abstention(scored[0], scored[1], answered_weight=1.0, turned_away=0.05, warned=0.2)
-    answered = fitted.out_of_fold[fitted.answered]
-    assert (answered < fitted.missing_below).mean() <= 0.05
-    assert (answered < fitted.widen_below).mean() <= 0.2
-    assert fitted.missing_below <= fitted.widen_below
-    assert answered.mean() > fitted.out_of_fold[~fitted.answered].mean()
-    assert export_head(fitted.model, tmp_path / "abstention.onnx", FIT_WIDTH) < 1e-5
 
 
 def test_a_plain_logistic_regression_is_exported_too(tmp_path: Path) -> None:
