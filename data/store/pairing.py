@@ -13,8 +13,8 @@ from data.traces import Shown, Trace
 def trace_of(row: Mapping[str, Any]) -> Trace:
     """The trace in a row of `decisions` with the outcome's columns beside it as `outcome_NAME`.
 
-    Where several subgoals shared the menu, the call counts for the one whose part of the menu had the tool (the most
-    relevant there, if several did), and what was shown for the others is not held against them.
+    Where several subgoals shared the menu, the call counts for the one whose part of the menu had the tool (the one
+    where it stood best, if several did), and what was shown for the others is not held against them.
     """
     body = unpacked(row["body"])
     tool = row["outcome_tool_id"]
@@ -50,7 +50,14 @@ def trace_of(row: Mapping[str, Any]) -> Trace:
 
 def _part(body: Mapping[str, Any], tool: str | None) -> Mapping[str, Any] | None:
     showing = [part for part in body.get("parts") or () if tool in part["menu"]]
-    return max(showing, key=lambda part: part.get("relevance", {}).get(tool, 0.0)) if showing else None
+    return max(showing, key=lambda part: _standing(part, tool)) if showing else None
+
+
+def _standing(part: Mapping[str, Any], tool: str | None) -> tuple[float, int]:
+    """How well the tool stands in a part: by its relevance, else (no model tells it) by its place in the ranking."""
+    ranking = part.get("ranking") or []
+    place = ranking.index(tool) if tool in ranking else len(ranking)
+    return part.get("relevance", {}).get(tool, 0.0), -place
 
 
 def _menu(body: Mapping[str, Any], part: Mapping[str, Any] | None) -> tuple[Shown, ...] | None:

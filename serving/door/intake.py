@@ -52,6 +52,8 @@ _TRACE_ID, _SPAN_ID = re.compile(r"(?!0+$)[0-9a-f]{32}"), re.compile(r"(?!0+$)[0
 _LOOK_S = 1.0
 _AGAIN_S = 5
 _SENDER_AGAIN_S = 60
+_UNFIT = (sa.exc.DataError, sa.exc.IntegrityError)
+"""The database's errors that are about what it is given."""
 _TOLD_NAMES = 100
 """So many names that the catalog lacks are logged, each once."""
 
@@ -218,14 +220,14 @@ class Intake:
         try:
             gathered = self._waiting.gathered(key)
             records, calls = self._records(key, gathered, account)
-        except sa.exc.SQLAlchemyError:
-            raise
-        except Exception:  # one trace's misfortune must not be the end of all that come after it
+            if not self._waiting.settle(key, len(gathered.bodies), records):
+                return False
+        except Exception as error:  # one trace's misfortune must not be the end of all that come after it
+            if isinstance(error, sa.exc.SQLAlchemyError) and not isinstance(error, _UNFIT):
+                raise  # it is the database's
             _LOG.exception("nothing could be made of the trace %s", key.trace_id)
             self._waiting.give_up(key)
             self._metrics.trace_failed()
-            return False
-        if not self._waiting.settle(key, len(gathered.bodies), records):
             return False
         self._metrics.trace_made(calls, account.skipped)
         self._tell_names()

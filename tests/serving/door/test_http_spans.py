@@ -18,6 +18,7 @@ from shop import Shop, open_shop
 
 from data.jsonl import load_catalog
 from data.logs import import_logs
+from data.logs.to_traces import Maker
 from data.mining.miner import mine
 from data.store.ledger import Ledger
 from data.store.privacy import names_of
@@ -216,3 +217,22 @@ def test_spans_are_counted_and_what_they_made_too(intake: Shop, agent: Agent) ->
     assert (intake.figure("span_traces_total", fate="made"), intake.figure("span_calls_total")) == (2, 2)
     assert intake.figure("spans_unusable_total", reason="its tool is not in the catalog") == 1
     assert intake.figure("spans_waiting") == 0
+
+
+def test_a_trace_that_nothing_can_be_made_of_does_not_hold_up_the_others(
+    intake: Shop, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Agent()
+    broken.run("break")
+    make = Maker.traces
+
+    def failing(maker: Maker, steps: Iterator[Any]) -> Iterator[Trace]:
+        for trace in make(maker, steps):
+            if trace.request == "break":
+                raise ZeroDivisionError
+            yield trace
+
+    monkeypatch.setattr(Maker, "traces", failing)
+    sent(intake, [*broken.spans, *agent.spans])
+    assert [trace.tool_id for trace in made(intake)] == ["shop.orders", "mail.search"]
+    assert intake.figure("span_traces_total", fate="failed") == 1
