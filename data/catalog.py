@@ -29,10 +29,11 @@ def content_hash(texts: Iterable[str]) -> str:
 class Catalog:
     """Approved cards in registration order. Position in the catalog is the tool's row in every array.
 
-    Raises InputError for a repeated `tool_id`. An empty catalog is a value; whoever needs tools says so.
+    `earlier`: a catalog with some of the same cards, whose JSON of them need not be made again. Raises InputError for a
+    repeated `tool_id`. An empty catalog is a value; whoever needs tools says so.
     """
 
-    def __init__(self, cards: Iterable[ToolCard]) -> None:
+    def __init__(self, cards: Iterable[ToolCard], earlier: Catalog | None = None) -> None:
         self.cards: tuple[ToolCard, ...] = tuple(cards)
         self.row: dict[str, int] = {}
         for position, card in enumerate(self.cards):
@@ -43,11 +44,35 @@ class Catalog:
                     hint="tool ids are unique in a catalog; rename or remove one",
                 )
             self.row[card.tool_id] = position
+        self._texts = [self._text_there(card, earlier) for card in self.cards] if earlier is not None else None
 
     @cached_property
     def version(self) -> str:
         """First 16 hexadecimal digits of the content hash over all cards, in order."""
-        return content_hash(card_json(card) for card in self.cards)[:16]
+        return content_hash(self.texts)[:16]
+
+    @property
+    def texts(self) -> list[str]:
+        """The canonical JSON of every card, in order; made once."""
+        if self._texts is None:
+            self._texts = [card_json(card) for card in self.cards]
+        return self._texts
+
+    def rows_in(self, earlier: Catalog) -> list[int]:
+        """By card the row that the equal card has in `earlier`, or -1 where it has none."""
+        return [self._row_in(earlier, row) for row in range(len(self.cards))]
+
+    def _row_in(self, earlier: Catalog, row: int) -> int:
+        card = self.cards[row]
+        there = earlier.row.get(card.tool_id, -1)
+        # by their JSON, which tells apart what Python does not: 1, 1.0 and true are equal there
+        same = there >= 0 and (earlier.cards[there] is card or earlier.texts[there] == self.texts[row])
+        return there if same else -1
+
+    @staticmethod
+    def _text_there(card: ToolCard, earlier: Catalog) -> str:
+        row = earlier.row.get(card.tool_id, -1)
+        return earlier.texts[row] if row >= 0 and earlier.cards[row] is card else card_json(card)
 
     @cached_property
     def ids(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.cosine import cosines
 from serving.features import Signals
 from serving.index import Index
 from serving.lexical import LexicalScores
@@ -41,11 +42,12 @@ def evidence(
     allowed: NDArray[np.bool_] | None = None,
     *,
     forget: int | None = None,
+    tenant: str | None = None,
 ) -> Evidence:
-    """All scores for one query; see UsageMemory.scores for `allowed` and `forget`."""
-    cosine = index.vectors @ vector if vector is not None and index.vectors is not None else None
+    """All scores for one query; see UsageMemory.scores for `allowed` and `forget`, LexicalIndex.scores for `tenant`."""
+    cosine = cosines(index.vectors, vector) if vector is not None and index.vectors is not None else None
     usage = memory.scores(vector, allowed, forget=forget) if memory is not None and vector is not None else None
-    return Evidence(index.lexical.scores(query), cosine, usage)
+    return Evidence(index.lexical.scores(query, tenant), cosine, usage)
 
 
 def rankings(found: Evidence, k: int, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

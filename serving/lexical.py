@@ -1,7 +1,7 @@
 """Lexical search: BM25 over a catalog's fields, the share of a tool's name in the query, and exact names.
 
-Fields are weighted by repetition before the term frequency saturates (the simple form of BM25F; Robertson, Zaragoza
-and Taylor, 2004). Everything but a sum over the query's tokens is computed at build time.
+How rare a word is and how long a card is are facts about a set of cards. The set is what the asking tenant can see: the
+shared cards and its own. Another tenant's private text is in none of its sums, so that it cannot shift a score.
 
 A BM25 query has at most 256 words: of a longer one the rarest are kept. Words that no card has are taken for slips of
 the pen and tried one letter off, the first 16 of them. Both bounds hold for any length of goal.
@@ -9,43 +9,30 @@ the pen and tried one letter off, the first 16 of them. Both bounds hold for any
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
-import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
 from data.cards import ToolCard
-from serving.spelling import SpellingIndex
+from serving.ragged import Ints, taken
+from serving.readings import Lexicon, Readings, read_cards
 from serving.tokens import Tokens, content_words, identifier_key, neighbours_joined, tokenize
-
-# bm25s sets its own logger to DEBUG when it is imported.
-logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 MAX_QUERY_WORDS = 256
 MAX_CORRECTED_WORDS = 16
-_MAX_FIELD_WORDS = 512
 _K1 = 1.5
 _B = 0.75
 _UNSURE = 0.5
 """Weight of a match that is not on the word as written: a corrected slip, or words that also stand as one."""
 _CORRECTIONS = 3
 _NAME_BONUS = 0.3
-
-_FIELDS: tuple[tuple[int, Callable[[ToolCard], Iterable[str]]], ...] = (
-    (4, lambda card: (card.name,)),
-    (2, lambda card: card.examples),
-    (2, lambda card: card.aliases),
-    (1, lambda card: (card.domain,)),
-    (1, lambda card: (card.summary, card.description)),
-    (1, lambda card: (*card.capabilities, *card.entities, *card.input_concepts)),
-    (1, lambda card: card.parameter_names),
-)
-"""Weight and texts of each field. `not_for` is no field: it names the rival."""
-
-_Postings = dict[str, NDArray[np.intp]]
+_VIEWS = 64
+_FORGOTTEN = 3
+"""A lexicon with this many times the tokens that cards still hold is left behind, and all cards are read again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,100 +52,165 @@ class LexicalScores:
         return self.bm25 * (1.0 + np.float32(_NAME_BONUS) * self.name)
 
 
-class LexicalIndex:
-    """The lexical side of one catalog. Scores do not depend on the order of the cards. Threads may share it."""
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The cards that one tenant can see: which (n,), None for all; how many; and by row what their length, against the
+    average of these cards, adds below the fraction of BM25. `frequency` keeps what was counted of them."""
 
-    def __init__(self, cards: Sequence[ToolCard]) -> None:
-        self._rows = len(cards)
-        self._vocabulary: dict[str, int] = {}
-        words: set[str] = set()
-        documents = [
-            [self._vocabulary.setdefault(token, len(self._vocabulary)) for token in _read(card, words)]
-            for card in cards
-        ]
-        self._bm25 = bm25s.BM25(k1=_K1, b=_B)
-        self._documents_with = np.zeros(0, dtype=np.int64)
-        if self._vocabulary:
-            self._bm25.index((documents, self._vocabulary), create_empty_token=False, show_progress=False)
-            self._documents_with = np.diff(self._bm25.scores["indptr"])
-        self._spelling = SpellingIndex(words)
-        self._keys = _rows_by([{identifier_key(card.name), identifier_key(card.tool_id)} - {""} for card in cards])
-        self._name_keys = _rows_by([{identifier_key(card.name)} - {""} for card in cards])
-        self._name_words = _rows_by([set(tokenize(card.name).words) for card in cards])
-        self._name_length = np.array([max(1, len(set(tokenize(c.name).words))) for c in cards], dtype=np.int32)
+    visible: NDArray[np.bool_] | None
+    count: int
+    damping: NDArray[np.float64]
+    frequency: dict[int, int] = field(default_factory=dict)
+
+
+class _Postings:
+    """Entries by token instead of by row."""
+
+    def __init__(self, start: Ints, token: NDArray[np.int32], tokens: int) -> None:
+        self.order = np.argsort(token, kind="stable")
+        self.row = np.repeat(np.arange(len(start) - 1), np.diff(start))[self.order]
+        self.start = np.concatenate([[0], np.cumsum(np.bincount(token, minlength=tokens))]).astype(np.int64)
+
+    def has(self, token: int) -> bool:
+        """Whether any row holds the token; a lexicon may have grown since."""
+        return token + 1 < len(self.start) and bool(self.start[token] < self.start[token + 1])
+
+    def of(self, token: int) -> slice:
+        return slice(int(self.start[token]), int(self.start[token + 1]))
+
+
+class LexicalIndex:
+    """The lexical side of one catalog. Scores do not depend on the order of the cards, nor on cards that the tenant
+    cannot see. Threads may share it."""
+
+    def __init__(self, readings: Readings, tenants: Sequence[Iterable[str]]) -> None:
+        """`tenants`: by row, whose the card is; nobody's in particular is everybody's."""
+        self._read = readings
+        self._numbers, self._spelling = readings.lexicon.numbers, readings.lexicon.spelling
+        self._text = _Postings(readings.start, readings.token, len(readings.lexicon))
+        self._times = readings.times[self._text.order].astype(np.float64)
+        self._word = readings.word[self._text.order]
+        self._names = _Postings(readings.name_start, readings.name_word, len(readings.lexicon))
+        self._name_length = np.maximum(1, np.diff(readings.name_start))
+        owned = [(owner, row) for row, owners in enumerate(tenants) for owner in owners]
+        self._shared = np.ones(len(readings), np.bool_)
+        self._shared[[row for _, row in owned]] = False
+        self._own: dict[str, list[int]] = {}
+        for owner, row in owned:
+            self._own.setdefault(owner, []).append(row)
+        self._whole = self._view_of(None)
+        self._view = lru_cache(_VIEWS)(lambda owner: self._view_of(self._seen_by(owner)))
 
     @classmethod
-    def build(cls, cards: Sequence[ToolCard]) -> LexicalIndex:
-        """Index `cards`; row i of every result is `cards[i]`."""
-        return cls(cards)
+    def build(
+        cls, cards: Sequence[ToolCard], earlier: LexicalIndex | None = None, kept: Ints | None = None
+    ) -> LexicalIndex:
+        """Index `cards`; row i of every result is `cards[i]`.
 
-    def scores(self, query: str) -> LexicalScores:
-        """Score every card against a query. A query without a known word scores 0 everywhere."""
+        With an `earlier` index, `kept` (n,) names by row the row there of the card that has not changed since, or -1;
+        what comes of it is the same, and only the others are read.
+        """
+        tenants = [card.tenants for card in cards]
+        if earlier is None or kept is None or earlier._has_outgrown_its_cards():
+            return cls(read_cards(cards, Lexicon()), tenants)
+        fresh = read_cards([cards[row] for row in np.flatnonzero(kept < 0).tolist()], earlier._read.lexicon)
+        return cls(earlier._read.followed(kept, fresh), tenants)
+
+    def scores(self, query: str, tenant: str | None = None) -> LexicalScores:
+        """Score every card against a query, by what `tenant` can see; None counts every card.
+
+        A card that the tenant cannot see has a BM25 of 0. A query without a known word scores 0 everywhere.
+        """
+        view = self._whole if tenant is None else self._view(tenant if tenant in self._own else None)
         read = tokenize(query)
-        sure, unsure = self._matched(read)
-        bm25 = self._sum(sure) + np.float32(_UNSURE) * self._sum(unsure)
+        sure, unsure = self._matched(read, view)
+        bm25 = self._sum([*sure, *unsure], len(sure), view)
         return LexicalScores(bm25=bm25, name=self._name_share(read, {*read.words, *unsure}), exact=self._exact(query))
 
-    def _matched(self, read: Tokens) -> tuple[list[str], list[str]]:
-        """The tokens of the vocabulary that a query holds as written, and those that it may mean."""
+    # What a tenant can see
+
+    def _seen_by(self, owner: str | None) -> NDArray[np.bool_] | None:
+        if not self._own:
+            return None
+        seen = self._shared.copy()
+        seen[self._own.get(owner, []) if owner is not None else []] = True
+        return seen
+
+    def _view_of(self, visible: NDArray[np.bool_] | None) -> _View:
+        length = self._read.length
+        seen = length if visible is None else length[visible]
+        average = max(1, int(seen.sum())) / max(1, len(seen))
+        return _View(visible, len(seen), _K1 * ((1 - _B) + _B * length / average))
+
+    def _frequency(self, token: int, view: _View) -> int:
+        """How many cards of the view hold the token."""
+        known = view.frequency.get(token)
+        if known is None:
+            rows = self._text.row[self._text.of(token)] if self._text.has(token) else self._text.row[:0]
+            known = len(rows) if view.visible is None else int(np.count_nonzero(view.visible[rows]))
+            view.frequency[token] = known
+        return known
+
+    def _known(self, token: str, view: _View) -> bool:
+        number = self._numbers.get(token)
+        return number is not None and self._frequency(number, view) > 0
+
+    def _is_word(self, token: str, view: _View) -> bool:
+        """Whether a card of the view holds the token as a word of its own."""
+        if not self._known(token, view):
+            return False
+        where = self._text.of(self._numbers[token])
+        as_word = self._word[where]
+        return bool(as_word.any() if view.visible is None else (as_word & view.visible[self._text.row[where]]).any())
+
+    def _rarity(self, token: str, view: _View) -> float:
+        """The inverse document frequency of a token among the cards of the view, which hold it."""
+        found = self._frequency(self._numbers[token], view)
+        return math.log1p((view.count - found + 0.5) / (found + 0.5))
+
+    # The parts of the score
+
+    def _matched(self, read: Tokens, view: _View) -> tuple[list[str], list[str]]:
+        """The tokens of the view that a query holds as written, and those that it may mean."""
         words = content_words(read.words)
-        sure = [word for word in words if word in self._vocabulary]
-        if len(sure) > MAX_QUERY_WORDS:
-            rarest = set(sorted(sure, key=self._rarity, reverse=True)[:MAX_QUERY_WORDS])
-            sure = [word for word in sure if word in rarest]
-        unsure = [join for join in (*read.joins, *neighbours_joined(read.words)) if join in self._vocabulary]
-        unknown = [word for word in words if word not in self._vocabulary]
-        for word in unknown[:MAX_CORRECTED_WORDS]:
-            near = sorted(self._spelling.near(word), key=lambda found: (self._rarity(found), found))
-            unsure.extend(near[:_CORRECTIONS])
+        sure = [word for word in words if self._known(word, view)]
         certain = set(sure)
-        return sure, [token for token in dict.fromkeys(unsure) if token not in certain][:MAX_QUERY_WORDS]
+        unknown = [word for word in words if word not in certain]
+        if len(sure) > MAX_QUERY_WORDS:
+            rarest = set(sorted(sure, key=lambda word: self._rarity(word, view), reverse=True)[:MAX_QUERY_WORDS])
+            sure = [word for word in sure if word in rarest]
+        unsure = [join for join in (*read.joins, *neighbours_joined(read.words)) if self._known(join, view)]
+        for word in unknown[:MAX_CORRECTED_WORDS]:
+            near = [found for found in self._spelling.near(word) if self._is_word(found, view)]
+            unsure.extend(sorted(near, key=lambda found: (self._rarity(found, view), found))[:_CORRECTIONS])
+        return sure, [token for token in dict.fromkeys(unsure) if token not in set(sure)][:MAX_QUERY_WORDS]
 
-    def _sum(self, tokens: list[str]) -> NDArray[np.float32]:
+    def _sum(self, tokens: list[str], sure: int, view: _View) -> NDArray[np.float32]:
+        """BM25 in the form of Lucene: the sum over the tokens of weight * times / (times + damping), where the weight
+        of the first `sure` tokens is their rarity and that of the others a part of it."""
         if not tokens:
-            return np.zeros(self._rows, dtype=np.float32)
-        found: NDArray[np.float32] = self._bm25.get_scores_from_ids([self._vocabulary[token] for token in tokens])
-        return found
-
-    def _rarity(self, word: str) -> float:
-        """The inverse document frequency of a word of the vocabulary."""
-        documents = int(self._documents_with[self._vocabulary[word]])
-        return float(np.log1p((self._rows - documents + 0.5) / (documents + 0.5)))
+            return np.zeros(len(self._read), np.float32)
+        where, start = taken(self._text.start, np.array([self._numbers[token] for token in tokens]))
+        rows, times = self._text.row[where], self._times[where]
+        weight = [self._rarity(token, view) * (1.0 if at < sure else _UNSURE) for at, token in enumerate(tokens)]
+        parts = np.repeat(weight, start[1:] - start[:-1]) * times / (times + view.damping[rows])
+        if view.visible is not None:
+            parts *= view.visible[rows]
+        return np.bincount(rows, parts, len(self._read)).astype(np.float32)
 
     def _name_share(self, read: Tokens, held: set[str]) -> NDArray[np.float32]:
-        found = np.zeros(self._rows, dtype=np.int32)
-        for word in held & self._name_words.keys():
-            found[self._name_words[word]] += 1
+        numbers = [self._numbers[word] for word in held if word in self._numbers]
+        where, _ = taken(self._names.start, np.array([one for one in numbers if self._names.has(one)], np.int64))
+        found = np.bincount(self._names.row[where], minlength=len(self._read))
         share = (found / self._name_length).astype(np.float32)
-        for key in {*read.joins, *neighbours_joined(read.words)} & self._name_keys.keys():
-            share[self._name_keys[key]] = 1.0
+        for key in {*read.joins, *neighbours_joined(read.words)} & self._numbers.keys():
+            share[self._read.name_key == self._numbers[key]] = 1.0
         return share
 
     def _exact(self, query: str) -> NDArray[np.bool_]:
-        exact = np.zeros(self._rows, dtype=np.bool_)
-        key = identifier_key(query)
-        if key in self._keys:
-            exact[self._keys[key]] = True
-        return exact
+        key = self._numbers.get(identifier_key(query), -2)
+        return (self._read.name_key == key) | (self._read.id_key == key)
 
-
-def _read(card: ToolCard, words: set[str]) -> list[str]:
-    """All tokens of a card, each as often as its fields weigh; its words (not its joins) are added to `words`."""
-    read: list[str] = []
-    for weight, texts_of in _FIELDS:
-        for text in texts_of(card):
-            tokens = tokenize(text)
-            words.update(tokens.words[:_MAX_FIELD_WORDS])
-            read.extend((*tokens.words[:_MAX_FIELD_WORDS], *tokens.joins[:_MAX_FIELD_WORDS]) * weight)
-    # Kebab, dots and spaces end a chunk's join early; the whole name is a token in every spelling, and so is the id.
-    missing = {identifier_key(card.name), identifier_key(card.tool_id)} - {"", *read}
-    read.extend(sorted(missing))
-    return read
-
-
-def _rows_by(names_of_rows: Sequence[set[str]]) -> _Postings:
-    rows: dict[str, list[int]] = {}
-    for row, names in enumerate(names_of_rows):
-        for name in names:
-            rows.setdefault(name, []).append(row)
-    return {name: np.array(found, dtype=np.intp) for name, found in rows.items()}
+    def _has_outgrown_its_cards(self) -> bool:
+        held = int(np.count_nonzero(np.diff(self._text.start)))
+        return len(self._read.lexicon) > _FORGOTTEN * held + 10_000

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.cosine import cosines
+
 NEIGHBOURS = 30
 SHRINKAGE = 2.0
 """A card counts as much as this many successful subgoals."""
@@ -32,9 +34,9 @@ class Usage:
     """The stored past, one row a (subgoal, tool) link.
 
     `vectors` (m, d) float32: one row a distinct past subgoal. `query` (l,) int: link -> row of `vectors`.
-    `tool` (l,) int: link -> position in `tools`; -1 = nothing fitted that subgoal. `weight` (l,) float32 in (0, 1]:
-    success, inverse propensity and age, already multiplied. `failed` (l,) bool: the tool was tried there and failed by
-    its own fault; such a link counts towards the failure rate and nothing else. `tenant` (l,) int: position in
+    `tool` (l,) int: link -> position in `tools`; -1 = nothing fitted that subgoal. `weight` (l,) float32 > 0:
+    success, inverse propensity (clipped) and age, already multiplied. `failed` (l,) bool: the tool was tried there and
+    failed by its own fault; such a link counts towards the failure rate and nothing else. `tenant` (l,) int: place in
     `tenants`; tenant "" is shared by all. `group` (m,): rows of one group are one request asked again, and are
     forgotten together.
     """
@@ -113,8 +115,7 @@ class UsageMemory:
         self._used = np.flatnonzero(self.counts > 0)
         sums = self._sum(nobody, self._used)
         self._centroids = unit(sums)
-        self._shrunk = cards.copy()
-        self._shrunk[self._used] = _shrink(cards[self._used], sums)
+        self._shrunk = _shrink(cards[self._used], sums)
 
     def scores(
         self, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None = None, *, forget: int | None = None
@@ -127,10 +128,11 @@ class UsageMemory:
         """
         n = len(self._cards)
         centroid = np.zeros(n, np.float32)
-        centroid[self._used] = self._centroids @ query
-        shrunk = self._shrunk @ query
+        centroid[self._used] = cosines(self._centroids, query)
+        shrunk = cosines(self._cards, query)
+        shrunk[self._used] = cosines(self._shrunk, query)
         counts, failures = self.counts, self._failures
-        similar = np.where(self._voters, self._vectors @ query, _HIDDEN)
+        similar = np.where(self._voters, cosines(self._vectors, query), _HIDDEN)
         if forget is not None and (gone := self._group == forget).any():
             similar = np.where(gone, _HIDDEN, similar)
             touched = np.unique(self._good.tool[gone[self._good.query] & (self._good.tool >= 0)])

@@ -50,7 +50,7 @@ def with_search_tool(catalog: Catalog) -> Catalog:
     Raises InputError if another card has its id.
     """
     if SEARCH_TOOLS_ID not in catalog:
-        return Catalog([*catalog, SEARCH_TOOLS])
+        return Catalog([*catalog, SEARCH_TOOLS], catalog)
     if catalog[SEARCH_TOOLS_ID] != SEARCH_TOOLS:
         raise InputError(
             f"tool id '{SEARCH_TOOLS_ID}' is taken by another card",

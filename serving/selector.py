@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
 from serving import conformal
-from serving.bundle import ABSTENTION, RELEVANCE, Bundle, load_bundle
+from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
 from serving.conformal import MENU_RISK, Bars, bars, read_menu_risk
 from serving.cross_encoder import CrossEncoderReranker, corrected, reader_of
 from serving.disclosure import approximate_tokens, token_count
@@ -34,8 +35,9 @@ from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
 from serving.judged import Judged, Run, merged
 from serving.mask import MaskResult
-from serving.memory import Usage, UsageMemory
+from serving.memory import UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
+from serving.past import doubt, fitting, known_share, refuse_foreign
 from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
 from serving.query import resolve_query
 from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
@@ -46,6 +48,8 @@ from serving.slice import Abstention, MenuEntry, Recovery, Slice, StageRecord
 from serving.tiebreak import tiebreak
 
 UNTRAINED = "none"
+
+_LOG = logging.getLogger("toolcrib.selector")
 _LIMITS = ("max_tools", "token_budget")
 
 
@@ -66,10 +70,22 @@ class Unavailable(NamedTuple):
     key: str
 
 
+class Models(NamedTuple):
+    """What is loaded from a bundle; None where it has none."""
+
+    encoder: Encoder | None
+    weights: InteractionWeights | None
+    head: Head | None
+    fit: Head | None
+    cross: CrossEncoderReranker | None
+
+
 class Selector:
     """Chooses menus from one catalog with one bundle. Threads may share it.
 
-    `embeddings` may be shared with other selectors, whatever their bundle.
+    `embeddings` may be shared with other selectors, whatever their bundle. What an `earlier` selector has loaded and
+    made, of the same bundle and of cards that are the same, is shared with it; decisions are the same as without. A
+    catalog that follows an earlier one is never refused as foreign: what was approved is to be served.
     """
 
     def __init__(
@@ -79,30 +95,33 @@ class Selector:
         policy: RiskPolicy = DEFAULT_POLICY,
         settings: SelectorSettings | None = None,
         embeddings: EmbeddingCache | None = None,
+        earlier: Selector | None = None,
     ) -> None:
         self.bundle, self.catalog, self.policy = bundle, catalog, policy
         self.settings = settings or SelectorSettings()
         bundle_version = bundle.version if bundle is not None else UNTRAINED
         self.versions = Versions(catalog.version, bundle_version, policy.version, self.settings.model_dump_json())
         self._embeddings = embeddings
-        self.encoder: Encoder | None = None
-        self._weights: InteractionWeights | None = None
-        if bundle is not None:
-            self.encoder, self._weights = load_models(bundle, self.settings.threads)
-        self.index: Index = build_index(catalog, bundle, self.encoder, self._weights)
-        self._head = self._optional_head(RELEVANCE)
-        self._fit = self._optional_head(ABSTENTION)
-        self._cross = self._cross_encoder()
+        same = earlier is not None and (earlier.versions.bundle, earlier.settings) == (bundle_version, self.settings)
+        self._models = earlier._models if earlier is not None and same else self._load(bundle)
+        self.encoder, self._weights, self._head, self._fit, self._cross = self._models
+        self.index: Index = build_index(
+            catalog, bundle, self.encoder, self._weights, earlier.index if earlier is not None else None
+        )
         self._bars = self._menu_bars()
         self.down = _unavailable(())
         self._spent = np.zeros(len(catalog), np.int64)
         self._seen_days = _days([card.first_seen for card in catalog.cards])
         self.memory = lru_cache(maxsize=64)(self._memory_of)
         self._filtered = lru_cache(maxsize=64)(self._filter_record)
-        self._tokens = self._token_costs()
+        self._tokens = self._token_costs(earlier)
         self._core = [row for row, card in enumerate(catalog.cards) if card.core]
-        if bundle is not None and not self.settings.allow_foreign_catalog:
-            self._refuse_foreign(bundle)
+        self._doubt = doubt(bundle.usage, catalog) if bundle is not None else ""
+        if bundle is not None and not self.settings.allow_foreign_catalog and not same:
+            refuse_foreign(bundle, catalog)
+        if self._doubt:
+            share = known_share(bundle.usage, catalog) if bundle is not None else 1.0
+            _LOG.warning("%s (%.0f%%)", self._doubt, 100 * share)
 
     @classmethod
     def load(
@@ -203,7 +222,9 @@ class Selector:
         with run.stage("retrieve"):
             memory = self.memory(who.tenant)
             vector = encoded.vectors[0] if encoded is not None else None
-            found = evidence(query, vector, self.index, memory, allowed)
+            found = evidence(query, vector, self.index, memory, allowed, tenant=who.tenant)
+            if self._doubt and vector is not None:
+                run.degrade("retrieve", self._doubt, "standing")
             rows, fused = gather(found, candidates or self.settings.candidates, np.flatnonzero(permitted))
             run.note("retrieve", len(rows), scores=self._named(rows, fused))
         with run.stage("rerank"):
@@ -435,7 +456,7 @@ class Selector:
         """
         if self._fit is None or self.bundle is None or found.usage is None or found.usage.reach == 0.0:
             return Abstention()
-        nothing = found.usage.nothing
+        nothing = 0.0 if self._doubt else found.usage.nothing
         fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
         if not np.isfinite(fit):
             raise ValueError("whether anything fits is not finite")
@@ -493,40 +514,38 @@ class Selector:
 
     # What is made once
 
-    def _optional_head(self, name: str) -> Head | None:
-        return Head(self.bundle.file(name)) if self.bundle is not None and self.bundle.has(name) else None
+    def _load(self, bundle: Bundle | None) -> Models:
+        if bundle is None:
+            return Models(None, None, None, None, None)
+        heads = [Head(bundle.file(name)) if bundle.has(name) else None for name in (RELEVANCE, ABSTENTION)]
+        cross = reader_of(bundle, self.settings.threads) if bundle.manifest.reranker == "cross_encoder" else None
+        return Models(*load_models(bundle, self.settings.threads), *heads, cross)
 
     def _menu_bars(self) -> Bars | None:
         if self.settings.menu_alpha is None or self.bundle is None or not self.bundle.has(MENU_RISK):
             return None
         return bars(read_menu_risk(self.bundle.file(MENU_RISK)), self.settings.menu_alpha)
 
-    def _cross_encoder(self) -> CrossEncoderReranker | None:
-        if self.bundle is None or self.bundle.manifest.reranker != "cross_encoder":
-            return None
-        return reader_of(self.bundle, self.settings.threads)
-
     def _memory_of(self, tenant: str) -> UsageMemory | None:
         if self.bundle is None or self.index.vectors is None:
             return None
-        usage = self.bundle.usage
-        if not any(tool in self.catalog for tool in usage.tools):
-            # Another catalog's past: that nothing fitted a request there says nothing of the tools here.
-            usage = Usage.empty(self.index.vectors.shape[1])
+        usage = fitting(self.bundle.usage, self.catalog)
         return UsageMemory(usage, self.index.vectors, self.index.catalog.row, tenant)
 
-    def _token_costs(self) -> NDArray[np.int64]:
+    def _token_costs(self, earlier: Selector | None) -> NDArray[np.int64]:
+        """Tokens that each tool takes on the menu; those of cards that are the same are known."""
         counter = self.encoder.count if self.encoder is not None else approximate_tokens
-        return np.array([token_count(card, "selection", counter) for card in self.catalog.cards], np.int64)
+        same = earlier is not None and earlier._tokenizer() == self._tokenizer()
+        kept = self.catalog.rows_in(earlier.catalog) if earlier is not None and same else [-1] * len(self.catalog)
+        costs = [
+            int(earlier._tokens[row]) if earlier is not None and row >= 0 else token_count(card, "selection", counter)
+            for row, card in zip(kept, self.catalog.cards, strict=True)
+        ]
+        return np.array(costs, np.int64)
 
-    def _refuse_foreign(self, bundle: Bundle) -> None:
-        past = bundle.usage.tools
-        if past and not any(tool in self.catalog for tool in past):
-            raise InputError(
-                f"the bundle was trained on another catalog: none of the {len(past)} tools in its past is here",
-                source=str(bundle.path),
-                hint="train a bundle on this catalog's traces, or allow a foreign catalog to carry the model over",
-            )
+    def _tokenizer(self) -> str:
+        """The hash of the tokenizer that counts."""
+        return self.bundle.manifest.files[TOKENIZER] if self.bundle is not None else ""
 
     def _named(self, rows: NDArray[np.int64], scores: NDArray[np.floating]) -> dict[str, float]:
         ids = self.index.catalog.ids

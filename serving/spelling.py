@@ -14,11 +14,20 @@ MIN_LETTERS = 4
 
 
 class SpellingIndex:
-    """The words of one vocabulary that can be meant by a slip: letters only, at least `MIN_LETTERS` long."""
+    """The words of one vocabulary that can be meant by a slip: letters only, at least `MIN_LETTERS` long.
 
-    def __init__(self, vocabulary: Iterable[str]) -> None:
+    It only grows. One thread may add while others look.
+    """
+
+    def __init__(self, vocabulary: Iterable[str] = ()) -> None:
         self._filed: dict[str, list[str]] = {}
-        for word in sorted(vocabulary):
+        self._words: set[str] = set()
+        self.add(vocabulary)
+
+    def add(self, vocabulary: Iterable[str]) -> None:
+        """File more words; those that are filed already stay as they are."""
+        for word in set(vocabulary) - self._words:
+            self._words.add(word)
             if len(word) >= MIN_LETTERS and word.isalpha():
                 for form in _shortened(word):
                     self._filed.setdefault(form, []).append(word)

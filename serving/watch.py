@@ -1,29 +1,26 @@
-"""Watch: notices that a bundle or a catalog has changed where it came from, and has the new one swapped in.
+"""Watch: what version a bundle or a catalog has where it comes from, told cheaply enough to be asked again and again.
 
 A source is a function that says where its thing is and what version it has; sources know files and folders, whoever
-needs another (an alias in a registry) brings the function that resolves it. Nothing here waits or runs by itself: the
-service polls.
+needs another (an alias in a registry) brings the function that resolves it. What is being written is no version yet: a
+change counts once nothing has touched it for a moment.
 """
 
 from __future__ import annotations
 
-import logging
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 from data.catalog import content_hash
 from data.errors import BundleError, InputError
 from serving.bundle import MANIFEST, sha256
-from serving.live import Live, Swap, verify
-from serving.selector import Selector
-
-_LOG = logging.getLogger("toolcrib.watch")
 
 _SETTLED_NS = 2_000_000_000
 """The coarsest times that file systems keep are 2 s apart."""
+_QUIET_NS = 200_000_000
+"""Whoever writes in place does not pause for longer than this."""
 
 
 class Version(NamedTuple):
@@ -36,24 +33,45 @@ class Version(NamedTuple):
 Source = Callable[[], Version]
 """Says what is there now; raises what it likes where it cannot."""
 
-Build = Callable[[Mapping[str, Path]], Selector]
-"""A selector from the paths of its sources, by their names."""
+_Stamp = tuple[str, int, int, int]
+"""Of a file: its name, inode, size and time of change in nanoseconds."""
+
+
+class _Quiet:
+    """Tells what is still being written from what is done."""
+
+    def __init__(self) -> None:
+        self._stamps: tuple[_Stamp, ...] = ()
+        self._since = 0
+
+    def is_at_rest(self, stamps: tuple[_Stamp, ...]) -> bool:
+        """Whether the files were last touched a moment ago or more: by their own times, or, where those come from
+        another clock, by how long they have looked like this."""
+        now = time.monotonic_ns()
+        if stamps != self._stamps:
+            self._stamps, self._since = stamps, now
+        age = time.time_ns() - max((stamp[3] for stamp in stamps), default=0)
+        return age > _QUIET_NS or now - self._since > _QUIET_NS
 
 
 def bundle_source(folder: Path) -> Source:
     """A bundle's folder; a symbolic link is followed once, so that a version is never mixed of two folders.
 
-    Its digest covers the manifest, and size and time of every file: a bundle that is still being copied changes again.
+    Its digest covers the manifest, and size and time of every file that the manifest names; what else lies in the
+    folder, a database for instance, is not the bundle's.
     """
+    quiet = _Quiet()
+    known: Version | None = None
 
     def look() -> Version:
+        nonlocal known
         path = folder.resolve()
-        stats = [
-            f"{file.relative_to(path).as_posix()} {file.stat().st_size} {file.stat().st_mtime_ns}"
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-        ]
-        return Version(path, content_hash([_manifest_digest(path), *stats]))
+        manifest = _manifest_digest(path)
+        stamps = tuple(_stamp(path, name) for name in (MANIFEST, *_named(path)))
+        version = Version(path, content_hash([manifest, *(repr(stamp) for stamp in stamps)]))
+        if known is None or known == version or quiet.is_at_rest(stamps):
+            known = version
+        return known
 
     return look
 
@@ -77,67 +95,43 @@ def file_source(path: Path) -> Source:
     Read again only when its size, its time or the file itself is another, or when it changed so lately that a second
     change might not show in its time.
     """
-    known: tuple[tuple[int, int, int], Version] | None = None
+    quiet = _Quiet()
+    known: tuple[_Stamp | None, Version] | None = None
 
     def look() -> Version:
         nonlocal known
         try:
-            stat = path.stat()
-            stamp = stat.st_ino, stat.st_size, stat.st_mtime_ns
-            if known is not None and known[0] == stamp:
+            stamp = _stamp(path)
+            if known is not None and (known[0] == stamp or not quiet.is_at_rest((stamp,))):
                 return known[1]
             version = Version(path, sha256(path))
-            settled = time.time_ns() - stat.st_mtime_ns > _SETTLED_NS
+            settled = time.time_ns() - stamp[3] > _SETTLED_NS
         except OSError as error:
             raise InputError(f"cannot be read ({error})", source=str(path)) from error
-        known = (stamp, version) if settled else None
+        known = (stamp if settled else None, version)
         return version
 
     return look
 
 
-class Watch:
-    """A selector built from sources, and built anew when one of them changes. `live` holds the one that serves.
+def _stamp(folder: Path, name: str = "") -> _Stamp:
+    """OSError where there is no such file, but for one that a bundle names: its loading says so."""
+    try:
+        stat = (folder / name).stat()
+    except OSError:
+        if not name:
+            raise
+        return name, 0, 0, 0
+    return name, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
-    Making a Watch loads and verifies the first selector, and raises what that raises.
-    """
 
-    def __init__(self, sources: Mapping[str, Source], build: Build) -> None:
-        self._sources, self._build = dict(sources), build
-        self._tried = self._look()
-        first = build(_paths(self._tried))
-        verify(first)
-        self.live = Live(first)
-        self._trouble = ""
-        self._polling = Lock()
-
-    def poll(self) -> Swap | None:
-        """Look at the sources once, and swap if one has changed. None: nothing is new.
-
-        A version that was refused is not tried again until a source changes. A source that cannot be read is reported
-        as a refused swap, once for as long as it stays so.
-        """
-        with self._polling:
-            try:
-                found = self._look()
-            except Exception as error:  # a source is anybody's code; the selector that serves needs none of it
-                return self._unreadable(str(error) or type(error).__name__)
-            self._trouble = ""
-            if _digests(found) == _digests(self._tried):
-                return None
-            self._tried = found
-            return self.live.swap(lambda: self._build(_paths(found)))
-
-    def _look(self) -> dict[str, Version]:
-        return {name: look() for name, look in self._sources.items()}
-
-    def _unreadable(self, problem: str) -> Swap | None:
-        if problem == self._trouble:
-            return None
-        self._trouble = problem
-        _LOG.warning("a source cannot be read, the old one serves on: %s", problem)
-        serving = self.live.current.versions
-        return Swap(False, serving, serving, 0.0, problem)
+def _named(folder: Path) -> list[str]:
+    """The files that a manifest names; none where it cannot be read, which its loading says."""
+    try:
+        files = json.loads((folder / MANIFEST).read_bytes())["files"]
+        return sorted(name for name in files if isinstance(name, str))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def _manifest_digest(folder: Path) -> str:
@@ -145,11 +139,3 @@ def _manifest_digest(folder: Path) -> str:
         return sha256(folder / MANIFEST)
     except OSError as error:
         raise BundleError(f"{folder / MANIFEST}: cannot be read ({error})") from error
-
-
-def _paths(versions: Mapping[str, Version]) -> dict[str, Path]:
-    return {name: version.path for name, version in versions.items()}
-
-
-def _digests(versions: Mapping[str, Version]) -> dict[str, str]:
-    return {name: version.digest for name, version in versions.items()}

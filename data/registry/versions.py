@@ -78,9 +78,9 @@ def content_of(card: ToolCard) -> str:
     return content_hash([card_json(card)])
 
 
-def folded(events: Iterable[Event]) -> dict[str, ToolVersions]:
-    """Every tool's versions, by tool id, from events in their order."""
-    tools: dict[str, ToolVersions] = {}
+def folded(events: Iterable[Event], onto: dict[str, ToolVersions] | None = None) -> dict[str, ToolVersions]:
+    """Every tool's versions, by tool id, from events in their order; `onto` what earlier events came to, if given."""
+    tools: dict[str, ToolVersions] = {} if onto is None else onto
     for event in events:
         tool = tools.setdefault(event.tool_id, ToolVersions(event.tool_id, event.source))
         tool.source = event.source

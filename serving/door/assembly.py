@@ -6,20 +6,21 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fastapi import FastAPI
 
+from data.catalog import Catalog
 from data.errors import InputError
-from data.jsonl import load_catalog
 from data.store.database import open_database
 from data.store.ledger import Ledger
 from data.store.privacy import text_rules
 from data.store.spool import Spool
 from data.store.waiting import Waiting
 from data.store.writer import TraceWriter
+from serving.bundle import Bundle
 from serving.door.app import create_app
 from serving.door.identity import Authenticator
 from serving.door.intake import Intake
@@ -28,9 +29,11 @@ from serving.door.requests import Door
 from serving.door.settings import ServiceSettings, TraceSettings
 from serving.embedding_cache import EmbeddingCache
 from serving.explore import Showings
+from serving.following import BundleFolder, CatalogFile, Followed, Watch
 from serving.gate.arguments import ArgumentChecker
 from serving.gate.gate import Gate
 from serving.gate.tickets import Tickets
+from serving.policy import DEFAULT_POLICY
 from serving.policy_file import PolicyFile
 from serving.pool import Pool
 from serving.remote_splitter import RemoteSplitter, Split
@@ -41,7 +44,7 @@ from serving.service.service import Service
 from serving.service.slices import Slices
 from serving.slice_cache import SliceCache
 from serving.splitting import split
-from serving.watch import Source, Watch, file_source
+from serving.watch import Source
 
 _LOG = logging.getLogger("toolcrib.door")
 
@@ -63,7 +66,7 @@ class Assembly:
         self,
         settings: ServiceSettings,
         *,
-        catalog: Path,
+        catalog: Path | Followed[Catalog],
         bundle: Source | None,
         authenticator: Authenticator,
         policy: Path | None = None,
@@ -71,8 +74,8 @@ class Assembly:
         self._settings = settings
         self._policy = PolicyFile(policy) if policy is not None else None
         self._embeddings = EmbeddingCache(settings.cache.embeddings)
-        sources = {"catalog": file_source(catalog), **({"bundle": bundle} if bundle is not None else {})}
-        self.watch = Watch(sources, self._build)
+        cards = CatalogFile(catalog) if isinstance(catalog, Path) else catalog
+        self.watch = Watch(cards, None if bundle is None else BundleFolder(bundle), self._build)
         self.database = open_database(_address(settings.traces))
         ledger, self.spool = Ledger(self.database), Spool(settings.traces.spool)
         self._closing = contextlib.ExitStack()
@@ -130,16 +133,10 @@ class Assembly:
         """Let the selector know what exploration has shown until now, by the traces that are kept."""
         self.watch.live.set_showings(Showings.of(self._ledger.traces()))
 
-    def _build(self, paths: Mapping[str, Path]) -> Selector:
-        catalog = with_search_tool(load_catalog(paths["catalog"]))
-        policy = self._policy.current if self._policy is not None else None
-        return Selector.load(
-            paths.get("bundle"),
-            catalog,
-            policy=policy,
-            settings=self._settings.selector,
-            embeddings=self._embeddings,
-        )
+    def _build(self, catalog: Catalog, bundle: Bundle | None, earlier: Selector | None) -> Selector:
+        policy = self._policy.current if self._policy is not None else DEFAULT_POLICY
+        how = self._settings.selector
+        return Selector(bundle, with_search_tool(catalog), policy, how, self._embeddings, earlier)
 
     def _splitter(self) -> Callable[[str], Split]:
         chosen, at_most = self._settings.splitter, self._settings.limits.subgoals

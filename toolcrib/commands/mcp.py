@@ -8,19 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data.errors import InputError
-from toolcrib.commands.options import CatalogOption, ConfigOption, FollowedPolicyOption, ServedBundleOption
-from toolcrib.commands.serve import source_of
+from toolcrib.commands.options import (
+    ConfigOption,
+    FollowedPolicyOption,
+    ServedBundleOption,
+    ServedCatalogOption,
+    ServedRegistryOption,
+)
+from toolcrib.commands.serve import catalog_of, source_of
 
 if TYPE_CHECKING:
+    from data.catalog import Catalog
     from serving.door.settings import ServiceSettings
+    from serving.following import Followed
 
 
 def mcp_command(
     bundle: ServedBundleOption,
-    catalog: CatalogOption,
     upstreams: Annotated[
         Path, typer.Option("--upstreams", "-u", help="The YAML file that names the MCP servers.", show_default=False)
     ],
+    catalog: ServedCatalogOption = None,
+    registry: ServedRegistryOption = None,
     config: ConfigOption = None,
     policy: FollowedPolicyOption = None,
     grant: Annotated[
@@ -45,17 +54,19 @@ def mcp_command(
     if http is None:
         if dev:
             raise InputError("--dev is for --http", source="--dev", hint="over stdio, identity.dev or --as is who asks")
-        _over_stdio(settings, bundle, catalog, upstreams, config, policy, grant)
+        with catalog_of(catalog, registry) as cards:
+            _over_stdio(settings, bundle, cards, upstreams, config, policy, grant)
     else:
         if grant is not None:
             raise InputError("--as is for stdio", source="--as", hint="over HTTP, each request's credential says who")
-        _over_http(settings, bundle, catalog, upstreams, config, policy, host, http, dev)
+        with catalog_of(catalog, registry) as cards:
+            _over_http(settings, bundle, cards, upstreams, config, policy, host, http, dev)
 
 
 def _over_stdio(
     settings: ServiceSettings,
     bundle: str,
-    catalog: Path,
+    catalog: Followed[Catalog],
     upstreams: Path,
     config: Path | None,
     policy: Path | None,
@@ -78,7 +89,7 @@ def _over_stdio(
 def _over_http(
     settings: ServiceSettings,
     bundle: str,
-    catalog: Path,
+    catalog: Followed[Catalog],
     upstreams: Path,
     config: Path | None,
     policy: Path | None,

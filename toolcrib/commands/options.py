@@ -25,6 +25,17 @@ ServedBundleOption = Annotated[
         show_default=False,
     ),
 ]
+ServedCatalogOption = Annotated[
+    Path | None, typer.Option("--catalog", "-c", help="The tools: a catalog.jsonl, followed when it changes.")
+]
+ServedRegistryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        help="In place of --catalog: the registry whose approved tools are served and followed, a path or a URL; "
+        "default: TOOLCRIB_REGISTRY.",
+    ),
+]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="The service's YAML file: who is let in, bounds, stores.")
 ]

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data.errors import InputError
-from toolcrib.commands.options import CatalogOption, ConfigOption, FollowedPolicyOption, ServedBundleOption
+from toolcrib.commands.options import (
+    ConfigOption,
+    FollowedPolicyOption,
+    ServedBundleOption,
+    ServedCatalogOption,
+    ServedRegistryOption,
+)
 from toolcrib.inputs import read_bundle
 
 if TYPE_CHECKING:
+    from data.catalog import Catalog
+    from serving.following import Followed
     from serving.watch import Source
+
+REGISTRY_VARIABLE = "TOOLCRIB_REGISTRY"
 
 
 def serve_command(
     bundle: ServedBundleOption,
-    catalog: CatalogOption,
+    catalog: ServedCatalogOption = None,
+    registry: ServedRegistryOption = None,
     config: ConfigOption = None,
     policy: FollowedPolicyOption = None,
     database: Annotated[
@@ -48,8 +63,34 @@ def serve_command(
     send_spans()
     source = source_of(bundle)
     log_as_json()
-    made = Assembly(settings, catalog=catalog, bundle=source, authenticator=authenticator, policy=policy)
-    listen(made.application(), made.door, settings, host, port)
+    with catalog_of(catalog, registry) as cards:
+        made = Assembly(settings, catalog=cards, bundle=source, authenticator=authenticator, policy=policy)
+        listen(made.application(), made.door, settings, host, port)
+
+
+@contextmanager
+def catalog_of(file: Path | None, registry: str | None) -> Iterator[Followed[Catalog]]:
+    """Where the catalog comes from: a file, or the registry that is named here or in the environment.
+
+    Raises InputError for both and for neither, and what a registry raises that cannot be opened.
+    """
+    from serving.following import CatalogFile
+
+    if file is not None and registry is not None:
+        raise InputError("give --catalog or --registry, not both", source="--registry")
+    if file is not None:
+        yield CatalogFile(file)
+        return
+    url = registry or os.environ.get(REGISTRY_VARIABLE, "")
+    if not url:
+        hint = f"give --catalog FILE, or --registry URL, which may come from {REGISTRY_VARIABLE}"
+        raise InputError("there is no catalog to serve", source="--catalog", hint=hint)
+
+    from data.store.approved import Approved
+    from data.store.database import open_database
+
+    with closing(open_database(url, make=False)) as database:
+        yield Approved(database)
 
 
 def source_of(bundle: str) -> Source | None:

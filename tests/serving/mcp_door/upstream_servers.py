@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -106,7 +108,7 @@ def tool(name: str, description: str, *, reads: bool = True, **properties: Any) 
 
 
 def approved(path: Path, core: tuple[str, ...] = (), **desks: Desk) -> Catalog:
-    """Write the catalog of every tool that the desks have now.
+    """Write the catalog of every tool that the desks have now, a moment ago.
 
     Those named in `core` are core tools, those of `pay` can run dry.
     """
@@ -118,6 +120,8 @@ def approved(path: Path, core: tuple[str, ...] = (), **desks: Desk) -> Catalog:
         cards += [card.model_copy(update={"core": card.tool_id in core, **added}) for card in found]
     catalog = Catalog(cards)
     save_catalog(path, catalog)
+    a_moment_ago = time.time() - 1.0
+    os.utime(path, (a_moment_ago, a_moment_ago))
     return catalog
 
 
