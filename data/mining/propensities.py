@@ -60,7 +60,11 @@ def propensity_counts(traces: Any, options: MiningOptions) -> dict[str, int]:
     }
 
 
-def effective_size(weights: list[float]) -> float:
-    """How many equal weights would carry as much as these (Kish 1965): (sum w)^2 / sum w^2; 0 for none."""
-    squares = sum(weight * weight for weight in weights)
-    return sum(weights) ** 2 / squares if squares > 0.0 else 0.0
+def effective_size(examples: Any) -> float:
+    """How many equal weights would carry as much as the `weight` of these rows (Kish 1965): (sum w)^2 / sum w^2.
+
+    0 for no rows.
+    """
+    weight = examples.weight
+    (row,) = examples.aggregate(first=weight.sum(), second=(weight * weight).sum()).to_pyarrow().to_pylist()
+    return float(row["first"] ** 2 / row["second"]) if row["second"] else 0.0
