@@ -23,18 +23,19 @@ from serving.settings import SelectorSettings
 from serving.slice import Slice
 from training.answers import Answer
 from training.base import base_bundle
+from training.calibration import calibration
+from training.decisions import same_names
 from training.metrics import (
     RECALL_CUTOFFS,
     auroc,
     bootstrap_interval,
-    calibration_bins,
-    expected_calibration_error,
     mean_metrics,
     paired_difference_interval,
     precision_recall,
     ranking_metrics,
 )
 from training.per_query import per_no_tool, per_query
+from training.removed_gold import removed_gold
 from training.report.chain import chain, chain_intervals
 from training.report.confusions import confusions
 from training.report.curves import menu_curve
@@ -63,7 +64,8 @@ def evaluate(
 
     Fractions in [0, 1], times in milliseconds. `warm` and `cold` part the answered queries by whether any of their
     gold tools, or an equivalent, has a past in the bundle. Beside the contract: intervals (95%, bootstrap over
-    queries), the reliability bins, menu size and tokens, the paired gain of the selector over each rung, what a report
+    queries), the reliability bins and those of parts of the catalog, abstention where the gold tools are taken away
+    (`abstention.removed_gold`), menu size and tokens, the paired gain of the selector over each rung, what a report
     for a person tells (failures, domains, confusions, the menu curve), and the figures of each query.
 
     The selector asks over a catalog without its rules; with a `caller`, as that caller and with the rules in force.
@@ -105,8 +107,11 @@ def evaluate_loaded(
     return {
         "rungs": rungs,
         "gains": _gains(ranked, warm, seed),
-        "abstention": _abstention(answers),
-        "calibration": _calibration(answers),
+        "abstention": {
+            **_abstention(answers),
+            "removed_gold": removed_gold(answers, selector, same_names(asked_catalog), caller=caller, seed=seed),
+        },
+        "calibration": calibration(answers, past.__contains__, lambda tool: asked_catalog[tool].domain),
         "chain": chain(answers),
         "chain_intervals": chain_intervals(answers, seed),
         "menu": _menu(answers, selector),
@@ -244,22 +249,6 @@ def _abstention(answers: Sequence[Answer]) -> dict[str, float | None]:
         "precision": precision,
         "recall": recall,
         "turned_away": float(np.mean(answered)) if answered else None,
-    }
-
-
-def _calibration(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Calibration of the relevance of all candidates of answered queries."""
-    predicted, right = [], []
-    for answer in answers:
-        if answer.query.gold:
-            predicted += list(answer.relevance.values())
-            right += [tool in answer.good for tool in answer.relevance]
-    if not predicted:
-        return {"ece": None, "bins": []}
-    bins = calibration_bins(predicted, right)
-    return {
-        "ece": expected_calibration_error(predicted, right),
-        "bins": [{"predicted": b.predicted, "observed": b.observed, "count": b.count} for b in bins],
     }
 
 

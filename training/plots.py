@@ -111,7 +111,10 @@ def chain_figure(chain: Mapping[str, Any]) -> Figure:
 
 
 def reliability_figure(calibration: Mapping[str, Any]) -> Figure:
-    """What was said against what came true, one dot a bin, its area by the number of cases; the diagonal is honest."""
+    """What was said against what came true, one dot a bin, its area by the number of cases; the diagonal is honest.
+
+    Candidates with and without a past have a line of their own, with their calibration error, where it is known.
+    """
     figure, axes = _canvas(5.2, 5.0)
     bins = calibration["bins"]
     largest = max(b["count"] for b in bins)
@@ -124,6 +127,20 @@ def reliability_figure(calibration: Mapping[str, Any]) -> Figure:
         color="#2563a8",
         zorder=3,
     )
+    parts = {name: (calibration.get("slices") or {}).get(name) or {} for name in ("warm", "cold")}
+    for name, part in parts.items():
+        if _is_number(part.get("ece")):
+            axes.plot(
+                [b["predicted"] for b in part["bins"]],
+                [b["observed"] for b in part["bins"]],
+                color=_COLOR[name],
+                marker=_MARKER[name],
+                markersize=4,
+                linewidth=1,
+                label=f"{_LABEL[name]} ({part['ece']:.3f}, n = {part['n']})",
+            )
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left", frameon=False, fontsize=8)
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_aspect("equal")

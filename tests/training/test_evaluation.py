@@ -65,7 +65,9 @@ def test_every_figure_of_the_contract_is_in_its_place(report: dict[str, Any]) ->
         for group in rung.values():
             assert set(group) - {"ndcg@10_interval"} == FIGURES
     assert {"auroc", "precision", "recall"} <= set(report["abstention"])
+    assert set(report["abstention"]["removed_gold"]) == {"n", "auroc", "precision", "recall"}
     assert "ece" in report["calibration"]
+    assert {"warm", "cold", "domains"} == set(report["calibration"]["slices"])
     assert set(report["chain"]) == CHAIN
     stages = {"query", "mask", "filter", "encode", "retrieve", "rerank", "relevance", "tiebreak", "menu", "policy"}
     assert set(report["latency_ms"]) == stages | {"total"}
