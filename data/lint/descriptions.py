@@ -27,6 +27,7 @@ _CATCH_ALL = re.compile(
 )
 _RUNS = frozenset({"run", "execute", "exec", "eval", "evaluate", "bash", "shell"})
 _ANY_PROGRAM = frozenset({"code", "script", "command", "cmd", "shell", "program", "python_code", "js_code"})
+_COMMANDS = frozenset({"command", "cmd"})
 _PLACEHOLDER = re.compile(
     r"^\W*(todo|tbd|fixme|n/?a|none|null|undefined|description|no description( (provided|available|yet))?|test|string|"
     r"lorem ipsum.*|(insert|add) description.*|placeholder.*|"
@@ -56,9 +57,8 @@ def lint_description(card: ToolCard) -> Iterator[Finding]:
     claim = _CATCH_ALL.search(text)
     if claim and len(card.parameter_names) <= 2:
         yield finding("catch-all", card, "description", f"claims '{claim.group()}'")
-    elif not _RUNS.isdisjoint(split_identifier(card.name)):
-        for taken in sorted(_ANY_PROGRAM.intersection(card.parameter_names))[:1]:
-            yield finding("catch-all", card, "name", f"takes any {taken}, and so can do what other tools do")
+    elif taken := _any_program(card):
+        yield finding("catch-all", card, "name", f"takes any {taken}, and so can do what other tools do")
 
 
 def lint_shared_texts(cards: Iterable[ToolCard]) -> Iterator[Finding]:
@@ -93,6 +93,18 @@ def _boilerplate(own: list[ToolCard]) -> Iterator[Finding]:
             reported.add(longest)
             message = f"{counts[longest]} tools of '{card.domain}' say '{cut(longest)}'"
             yield finding("description-boilerplate", card, "description", message)
+
+
+def _any_program(card: ToolCard) -> str:
+    """The parameter that holds a program where the tool runs one, else nothing. A command is one unless the name says
+    whose it is: a robot's does what a robot does."""
+    words = {*split_identifier(card.name)}
+    programs = sorted(_ANY_PROGRAM.intersection(card.parameter_names))
+    if _RUNS.isdisjoint(words):
+        return ""
+    if words - _RUNS - _ANY_PROGRAM - {*split_identifier(card.domain)}:
+        programs = [name for name in programs if name not in _COMMANDS]
+    return programs[0] if programs else ""
 
 
 def _letters(text: str) -> int:

@@ -16,7 +16,7 @@ _MAX_SHOWN = 120
 
 
 def model_texts(card: ToolCard) -> Iterator[tuple[str, str]]:
-    """(field, text) of everything of a card that can reach a model, or a search: words, examples, the schema's texts."""
+    """(field, text) of all that can reach a model or a search of a card: words, examples, the schema's texts."""
     for name in ("tool_id", "name", "domain", "server_description", "summary", "description"):
         yield name, getattr(card, name)
     for name in ("capabilities", "entities", "input_concepts", "aliases", "examples", "not_for", "prefer_over"):

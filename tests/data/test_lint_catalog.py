@@ -160,6 +160,22 @@ def test_a_tool_that_takes_any_program_is_a_catch_all() -> None:
     assert found(runs) == [("catch-all", "post.execute_python")]
 
 
+@pytest.mark.parametrize(
+    ("name", "domain", "rules"),
+    [
+        ("run_command", "post", ["catch-all"]),
+        ("shell", "shell", ["catch-all"]),
+        ("desk_execute", "desk", ["catch-all"]),
+        ("run_robot_command", "post", []),
+    ],
+)
+def test_a_command_is_a_program_unless_the_name_says_whose_it_is(name: str, domain: str, rules: list[str]) -> None:
+    schema = {"properties": {"command": {"type": "string"}}}
+    assert [
+        rule for rule, _ in found(card(name, domain, description="Runs it where it is.", input_schema=schema))
+    ] == rules
+
+
 def test_a_sentence_under_every_tool_is_boilerplate_once() -> None:
     line = "This command belongs to the office and can be asked for in many ways by everybody there."
     tools = [card(f"list_{n}{n}", description=f"List {word} {n}. {line}") for n, word in enumerate("abcdefgh")]
