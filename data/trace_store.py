@@ -1,67 +1,105 @@
-"""The trace store: traces as a Parquet file, columns named and typed as the Trace fields are."""
+"""The trace store: traces as Parquet, columns named and typed as the Trace fields are."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from data.atomic import replacing
 from data.errors import InputError
-from data.jsonl import load_traces
+from data.jsonl import load_traces, read_objects
+from data.places import is_url, parts_of, replacing_file, replacing_tree
+from data.plain import TRACE_KEYS, Place, trace_from_row
+from data.tables import check_partitions, pyarrow_modules, read_batches, write_parts, write_table
 from data.traces import Trace
 
+log = logging.getLogger("toolcrib")
+
+PLAIN_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _JSON_COLUMNS = ("arguments", "caller")
-_PLAIN_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _BATCH_ROWS = 20_000
 
 
-def write_traces(path: Path | str, traces: Iterable[Trace]) -> None:
-    """Write the traces atomically as one Parquet file with page checksums, in batches: any number, in bounded memory.
+def write_traces(place: Path | str, traces: Iterable[Trace], partition_by: Sequence[str] = ()) -> None:
+    """Write the traces atomically as Parquet with page checksums, in batches: any number, in bounded memory.
 
-    `arguments` and `caller` are JSON text, `ts` is timestamp[us, UTC], the stage sets are lists; absent is null.
-    Raises InputError for a value that does not fit its column, and if the place cannot be written; whatever goes
-    wrong, the old file stays.
+    `place` is a path or a URL that fsspec knows. It becomes one file; with `partition_by` (day, tenant) a folder, laid
+    out as Hive does. `arguments` and `caller` are JSON text, `ts` is timestamp[us, UTC], the stage sets are lists;
+    absent is null.
+
+    Raises InputError for a value that does not fit its column, for a folder that holds anything but traces, and if the
+    place cannot be written; whatever goes wrong, an old file stays.
     """
-    arrow, parquet = _pyarrow()
-    schema, rest = _schema(arrow), iter(traces)
-    with (
-        replacing(Path(path)) as fresh,
-        parquet.ParquetWriter(fresh, schema, compression="zstd", write_page_checksum=True) as writer,
-    ):
-        while batch := list(islice(rest, _BATCH_ROWS)):
-            try:
-                table = arrow.Table.from_pylist([_row(trace) for trace in batch], schema=schema)
-            except (arrow.ArrowException, OverflowError, ValueError) as error:
-                raise InputError(f"a trace does not fit the columns: {error}", source=str(path)) from error
-            writer.write_table(table)
+    check_partitions(partition_by)
+    schema = _schema(pyarrow_modules()[0])
+    batches = _batches(traces, schema, str(place))
+    if not partition_by:
+        with replacing_file(place) as (path, filesystem):
+            write_table(path, filesystem, schema, batches)
+        return
+
+    def check(names: list[str]) -> None:
+        strangers = sorted(n for n in names if not n.startswith(("day=", "tenant=", "part-")))
+        if strangers:
+            raise InputError(
+                f"is not a folder of traces: it holds {', '.join(strangers[:3])}",
+                source=str(place),
+                hint="name a new folder, or one that traces were written to",
+            )
+
+    with replacing_tree(place, check) as (path, filesystem):
+        write_parts(path, filesystem, schema, batches, partition_by)
 
 
-def read_traces(path: Path | str) -> list[Trace]:
-    """The traces of a Parquet file, or of a file in the plain jsonl form (by the ending .jsonl or .ndjson).
+def read_traces(place: Path | str) -> list[Trace]:
+    """The traces of Parquet files (`parts_of`), or of a file in the plain jsonl form (by its ending).
 
     Columns that are missing or null take Trace's defaults; other columns are left unread. Raises InputError for a
     missing, torn or changed file, and with the row (counted from 1) and the field for a value that is no trace's.
     """
-    if Path(path).suffix.lower() in _PLAIN_SUFFIXES:
-        return load_traces(path)
-    arrow, parquet = _pyarrow()
-    source = str(path)
-    try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            columns = [name for name in Trace.model_fields if name in file.schema_arrow.names]
-            rows = file.read(columns=columns).to_pylist()
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=source, hint="check the path") from error
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(
-            f"not a whole Parquet file: {error}", source=source, hint="write it again, or restore it from a copy"
-        ) from error
-    return [_trace(row, source, number) for number, row in enumerate(rows, start=1)]
+    if Path(place).suffix.lower() in PLAIN_SUFFIXES and not is_url(place):
+        return load_traces(place)
+    pyarrow_modules()
+    traces: list[Trace] = []
+    for part in parts_of(place):
+        number = 0
+        for batch in read_batches(part, list(Trace.model_fields)):
+            for number, row in enumerate(batch.to_pylist(), start=number + 1):  # noqa: B020 (counted over the batches)
+                traces.append(_trace(row, part.name, number))
+    return traces
+
+
+def plain_traces(path: Path | str) -> Iterator[Trace]:
+    """The traces of a file in the plain form, one at a time; unknown keys are counted in a warning at its end.
+
+    Raises InputError for what is no such line, and for a file without any.
+    """
+    ignored: Counter[str] = Counter()
+    line = 0
+    for line, row in read_objects(path):
+        ignored.update(key for key in row if key not in TRACE_KEYS)
+        yield trace_from_row(row, Place(str(path), line))
+    if not line:
+        raise InputError("the file holds no lines", source=str(path), hint="give at least one JSON object a line")
+    if ignored:
+        counts = ", ".join(f"{key} ({count})" for key, count in sorted(ignored.items()))
+        log.warning("%s: unknown keys were ignored: %s", path, counts)
+
+
+def _batches(traces: Iterable[Trace], schema: Any, source: str) -> Iterator[Any]:
+    arrow, _ = pyarrow_modules()
+    rest = iter(traces)
+    while batch := list(islice(rest, _BATCH_ROWS)):
+        try:
+            yield arrow.RecordBatch.from_pylist([_row(trace) for trace in batch], schema=schema)
+        except (arrow.ArrowException, OverflowError, ValueError) as error:
+            raise InputError(f"a trace does not fit the columns: {error}", source=source) from error
 
 
 def _row(trace: Trace) -> dict[str, Any]:
@@ -111,16 +149,3 @@ def _schema(arrow: Any) -> Any:
         **dict.fromkeys(("latency_ms", "cost_usd"), real),
     }
     return arrow.schema([(name, special.get(name, text)) for name in Trace.model_fields])
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """pyarrow, asked for when a Parquet file is: the plain forms do without it."""
-    try:
-        import pyarrow  # noqa: PLC0415
-        import pyarrow.parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            "Parquet files need pyarrow, which is not installed",
-            hint="pip install 'toolcrib[train]', or use traces in the plain .jsonl form",
-        ) from error
-    return pyarrow, pyarrow.parquet

@@ -12,7 +12,7 @@ from data.findings import to_text
 from data.importers.bfcl import load_bfcl
 from data.jsonl import save_catalog, write_jsonl
 from data.lint import lint_catalog
-from data.mining.miner import mine
+from data.mining.miner import mine_to_folder
 from data.trace_store import write_traces
 from serving.bundle import load_bundle
 from serving.selector import Selector
@@ -45,7 +45,7 @@ def demo(out: Path) -> None:
     with _step(2, "Lint the catalog"):
         say(to_text(lint_catalog(catalog)).splitlines()[-1])
     with _step(3, "Mine the traces"):
-        show_mining(mine(out / "traces.parquet", catalog, out / "mined").report)
+        show_mining(mine_to_folder(out / "traces.parquet", catalog, out / "mined"))
     with _step(4, "Train"):
         bundle = train(catalog, out / "traces.parquet", recipe_for(catalog), out / "bundle").bundle
     with _step(5, "Evaluate on the held-out queries, beside the baselines"):

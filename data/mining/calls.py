@@ -1,12 +1,13 @@
 """Calls: a trace table as tables of decisions, one row for each tool that a decision called, saw or was taught.
 
 A decision is (trace, normalised goal). A call repeated inside one decision, as in a retry loop, is folded into one
-row with its best standing. Only portable Ibis expressions: the same tables come out of DuckDB and of Spark.
+row with its best standing. Decisions, goals and tools are whole numbers here, so that the tables which grow with the
+menus are narrow; the words are put back to what is kept in the end. Only portable Ibis expressions: the same tables
+come out of DuckDB and of Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,11 @@ import ibis
 import pyarrow as pa
 
 from data.catalog import Catalog
-from data.errors import InputError
+from data.mining.engines import Engine
 from data.mining.goals import goal_key_column, normal_goal_column
+from data.mining.propensities import proper
 
-DECISION = ("trace_id", "goal_key")
-PAIR = ("trace_id", "goal_key", "tool_id")
+PAIR = ("decision", "tool")
 
 # standings of a tool at a decision, best first; the best of its calls counts
 SUCCEEDED, EMPTY, VALIDATION, FAILED, SILENT, UNKNOWN = range(6)
@@ -27,103 +28,79 @@ SILENT_ERRORS = ("auth", "timeout", "unavailable", "rate_limited")
 """Errors that say nothing of relevance: the right tool meets them as often as a wrong one."""
 FAILING_ERRORS = ("tool_error", "wrong_tool")
 
-_MENU = "array<struct<tool_id: string, position: int32, propensity: float64>>"
-_COLUMNS = {
-    "trace_id": "string",
-    "step": "int64",
-    "ts": "timestamp('UTC', 6)",
-    "tenant": "string",
-    "goal": "string",
-    "tool_id": "string",
-    "outcome": "string",
-    "error_class": "string",
-    "task_success": "boolean",
-    "menu": _MENU,
-    "retrieved": "array<string>",
-    "gold": "array<string>",
-}
-_REQUIRED = ("trace_id", "goal", "tool_id")
-
 
 @dataclass(frozen=True)
 class Log:
-    """What a log says, as Ibis tables. `tool_id` is always one of the catalog's.
+    """What a log says, as Ibis tables. `tool` is a place in the catalog, `decision` a row of `decisions` or `texts`.
 
-    rows       every row that can be used: its goal is not blank
-    called     PAIR, standing, step, ts, last_step, last_ts, tenant, goal, task_failed, unclassified, labelled
-    shown      PAIR, position, propensity, step, ts, tenant, goal (least position, greatest propensity)
+    decisions  decision, goal_number, trace_id, goal_key, goal, tenant (the least of each), step, ts (the first),
+               uncalled, labelled, any_gold (labelled without it: a human said that no tool is right)
+    texts      decision (below 0), goal_number, trace_id, goal_key, goal, step, tool: what the cards say of themselves
+    called     PAIR, standing, step, ts, last_step, last_ts, task_failed, unclassified, labelled, propensity
+    shown      PAIR, position, propensity, step, ts (least position, greatest propensity)
     retrieved  PAIR, of decisions whose menu is known
-    labelled   DECISION, any_gold: a human said which tools are right (any_gold false: none is)
-    gold       PAIR, step, ts, tenant, goal
-    cards      tool_id, name_key
+    gold       PAIR, step, ts: a human said which tools are right
+    cards      tool, tool_id, name_key
     """
 
-    rows: Any
+    decisions: Any
+    texts: Any
     called: Any
     shown: Any
     retrieved: Any
-    labelled: Any
     gold: Any
     cards: Any
 
+    def words(self) -> Any:
+        """decision, goal_number, trace_id, goal_key, goal, tenant: what every decision was called."""
+        names = ("decision", "goal_number", "trace_id", "goal_key", "goal", "tenant")
+        texts = self.texts.mutate(tenant=ibis.literal(""))
+        return ibis.union(self.decisions.select(*names), texts.select(*names), distinct=False)
+
 
 def card_table(catalog: Catalog) -> pa.Table:
-    """The catalog as a table: tool_id, name_key (the name, case folded)."""
-    rows = [{"tool_id": card.tool_id, "name_key": card.name.casefold()} for card in catalog]
-    return pa.Table.from_pylist(rows, schema=pa.schema([("tool_id", pa.string()), ("name_key", pa.string())]))
+    """The catalog as a table: tool (the place), tool_id, name_key (the name, case folded)."""
+    rows = [{"tool": n, "tool_id": card.tool_id, "name_key": card.name.casefold()} for n, card in enumerate(catalog)]
+    text = pa.string()
+    return pa.Table.from_pylist(rows, schema=pa.schema([("tool", pa.int64()), ("tool_id", text), ("name_key", text)]))
 
 
-def trace_table(raw: Any, source: str) -> Any:
-    """The columns that mining reads, absent ones as null; `goal_key` added, which is null for a blank goal.
+def card_texts(catalog: Catalog) -> pa.Table:
+    """The summary, examples and aliases of every card as decisions: trace_id is `card:` + tool id, step counts them."""
+    said = [
+        {"trace_id": f"card:{card.tool_id}", "step": step, "goal": text, "tool": tool}
+        for tool, card in enumerate(catalog)
+        for step, text in enumerate(dict.fromkeys((card.summary, *card.examples, *card.aliases)))
+    ]
+    rows = [{"decision": -1 - number, **row} for number, row in enumerate(said)]
+    number, text = pa.int64(), pa.string()
+    columns = [("decision", number), ("trace_id", text), ("step", number), ("goal", text), ("tool", number)]
+    return pa.Table.from_pylist(rows, schema=pa.schema(columns))
 
-    Raises InputError if a column without which nothing can be mined is missing, or one has another type.
-    """
-    schema = raw.schema()
-    for name in _REQUIRED:
-        if name not in schema:
-            raise InputError(
-                f"no such column; there are {', '.join(schema.names)}",
-                source=source,
-                field=name,
-                hint="traces as toolcrib writes them have one column for each field of a trace",
-            )
-    columns = {}
-    for name, wanted in _COLUMNS.items():
-        target = ibis.dtype(wanted)
-        if name not in schema or schema[name].is_null():
-            columns[name] = ibis.null(target)
-        elif _kind(schema[name]) != _kind(target):
-            raise InputError(f"the column holds {schema[name]}, not {target}", source=source, field=name)
-        else:
-            columns[name] = raw[name]
-    table = raw.select(**columns)
-    normal = normal_goal_column(table.goal)
-    return table.mutate(
-        goal_key=ibis.ifelse(table.trace_id.isnull() | (normal == ""), ibis.null("string"), goal_key_column(normal)),
-        step=table.step.fill_null(0),
-        tenant=table.tenant.fill_null(""),
-        outcome=table.outcome.fill_null("unknown"),
-        error_class=table.error_class.fill_null("none"),
+
+def read_log(engine: Engine, catalog: Catalog) -> Log:
+    """The tables of a Log. Every rule reads them, so each is computed once."""
+    cards = engine.local(card_table(catalog))
+    used = engine.traces.filter(engine.traces.goal_key.notnull())
+    texts = engine.local(card_texts(catalog))
+    texts = texts.mutate(normal=normal_goal_column(texts.goal))
+    texts = engine.computed(
+        texts.filter(texts.normal != "").mutate(goal_key=goal_key_column(texts.normal)).drop("normal")
     )
 
-
-def read_log(traces: Any, cards: Any, computed: Callable[[Any], Any]) -> Log:
-    """The tables of a Log, from `trace_table` and `card_table`.
-
-    Every rule reads these tables, so `computed` is asked to compute each of them once.
-    """
-    rows = computed(traces.filter(traces.goal_key.notnull()))
-    labelled, gold = _labels(rows, cards)
-    labelled, gold = computed(labelled), computed(gold)
-    shown = computed(_shown(rows, cards))
-    called = computed(_called(rows, cards, labelled, shown))
+    keys = ibis.union(used.select("goal_key"), texts.select("goal_key"), distinct=True)
+    goals = engine.numbered(keys, "goal_number")
+    decisions = engine.numbered(_decisions(used).join(goals, "goal_key"), "decision")
+    numbers = decisions.select("decision", "trace_id", "goal_key")
+    rows = used.join(numbers, ["trace_id", "goal_key"]).select("decision", *used.drop("trace_id", "goal_key").columns)
+    shown = engine.computed(_shown(rows, cards))
     return Log(
-        rows=rows,
-        called=called,
+        decisions=decisions,
+        texts=texts.join(goals, "goal_key"),
+        called=engine.computed(_called(rows, cards, decisions, shown)),
         shown=shown,
         retrieved=_retrieved(rows, cards),
-        labelled=labelled,
-        gold=gold,
+        gold=engine.computed(_gold(rows, cards)),
         cards=cards,
     )
 
@@ -142,69 +119,63 @@ def standing_column(rows: Any) -> Any:
     )
 
 
-def _kind(dtype: Any) -> str:
-    """A type as far as it matters here: widths, time zones and additional struct fields do not."""
-    if dtype.is_array():
-        return f"list of {_kind(dtype.value_type)}"
-    for name in ("string", "integer", "boolean", "timestamp", "struct"):
-        if getattr(dtype, f"is_{name}")():
-            return name
-    return str(dtype)
-
-
-def _called(rows: Any, cards: Any, labelled: Any, shown: Any) -> Any:
-    calls = rows.filter(rows.tool_id.notnull()).semi_join(cards, "tool_id")
-    calls = calls.mutate(call_standing=standing_column(calls))
-    calls = calls.mutate(standing=calls.call_standing.min().over(ibis.window(group_by=list(PAIR))))
-    best = calls.filter(calls.call_standing == calls.standing)
-    folded = best.group_by([*PAIR, "standing"]).aggregate(
-        step=best.step.min(),
-        ts=best.ts.min(),
-        last_step=best.step.max(),
-        last_ts=best.ts.max(),
-        tenant=best.tenant.min(),
-        goal=best.goal.min(),
-        task_failed=(~best.task_success).fill_null(False).all(),
-        unclassified=(best.error_class == "none").all(),
+def _decisions(used: Any) -> Any:
+    return used.group_by(["trace_id", "goal_key"]).aggregate(
+        goal=used.goal.min(),
+        tenant=used.tenant.min(),
+        step=used.step.min(),
+        ts=used.ts.min(),
+        uncalled=used.tool_id.isnull().all(),
+        labelled=used.gold.notnull().any(),
+        any_gold=(used.gold.length() > 0).fill_null(False).any(),
     )
-    with_label = folded.left_join(labelled.select(*DECISION, labelled_by="trace_id"), DECISION)
-    with_label = with_label.select(*folded.columns, labelled=with_label.labelled_by.notnull())
+
+
+def _called(rows: Any, cards: Any, decisions: Any, shown: Any) -> Any:
+    calls = rows.filter(rows.tool_id.notnull()).join(cards.select("tool_id", "tool"), "tool_id")
+    calls = calls.mutate(standing=standing_column(calls))
+    ways = calls.group_by([*PAIR, "standing"]).aggregate(
+        step=calls.step.min(),
+        ts=calls.ts.min(),
+        last_step=calls.step.max(),
+        last_ts=calls.ts.max(),
+        task_failed=(~calls.task_success).fill_null(False).all(),
+        unclassified=(calls.error_class == "none").all(),
+    )
+    best = ways.group_by(list(PAIR)).aggregate(standing=ways.standing.min())
+    folded = ways.semi_join(best, [*PAIR, "standing"])
+    told = folded.join(decisions.select("decision", "labelled"), "decision")
+    told = told.select(*folded.columns, "labelled")
     propensities = shown.select(*PAIR, shown_propensity="propensity")
-    joined = with_label.left_join(propensities, PAIR)
-    return joined.select(*with_label.columns, propensity=joined.shown_propensity)
+    joined = told.left_join(propensities, PAIR)
+    return joined.select(*told.columns, propensity=joined.shown_propensity)
 
 
 def _shown(rows: Any, cards: Any) -> Any:
     menus = rows.filter(rows.menu.notnull())
-    entries = menus.select(*DECISION, "step", "ts", "tenant", "goal", entry=menus.menu.unnest())
+    entries = menus.select("decision", "step", "ts", entry=menus.menu.unnest())
     entries = entries.select(
-        *DECISION,
-        *("step", "ts", "tenant", "goal"),
+        *("decision", "step", "ts"),
         tool_id=entries.entry["tool_id"],
         position=entries.entry["position"].cast("int64").fill_null(0),
-        propensity=entries.entry["propensity"],
-    ).semi_join(cards, "tool_id")
+        propensity=proper(entries.entry["propensity"]),
+    ).join(cards.select("tool_id", "tool"), "tool_id")
     return entries.group_by(list(PAIR)).aggregate(
         position=entries.position.min(),
         propensity=entries.propensity.max(),
         step=entries.step.min(),
         ts=entries.ts.min(),
-        tenant=entries.tenant.min(),
-        goal=entries.goal.min(),
     )
 
 
 def _retrieved(rows: Any, cards: Any) -> Any:
     known = rows.filter(rows.retrieved.notnull() & rows.menu.notnull())
-    return known.select(*DECISION, tool_id=known.retrieved.unnest()).distinct().semi_join(cards, "tool_id")
+    names = known.select("decision", tool_id=known.retrieved.unnest())
+    return names.join(cards.select("tool_id", "tool"), "tool_id").select(*PAIR).distinct()
 
 
-def _labels(rows: Any, cards: Any) -> tuple[Any, Any]:
+def _gold(rows: Any, cards: Any) -> Any:
     marked = rows.filter(rows.gold.notnull())
-    labelled = marked.group_by(list(DECISION)).aggregate(any_gold=(marked.gold.length() > 0).any())
-    named = marked.select(*DECISION, "step", "ts", "tenant", "goal", tool_id=marked.gold.unnest())
-    named = named.semi_join(cards, "tool_id")
-    gold = named.group_by(list(PAIR)).aggregate(
-        step=named.step.min(), ts=named.ts.min(), tenant=named.tenant.min(), goal=named.goal.min()
-    )
-    return labelled, gold
+    named = marked.select("decision", "step", "ts", tool_id=marked.gold.unnest())
+    named = named.join(cards.select("tool_id", "tool"), "tool_id")
+    return named.group_by(list(PAIR)).aggregate(step=named.step.min(), ts=named.ts.min())

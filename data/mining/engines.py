@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
-from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import ibis
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from data.errors import InputError
-from data.jsonl import load_traces
-from data.trace_store import write_traces
+from data.places import is_url
+from data.trace_store import PLAIN_SUFFIXES, plain_traces, write_traces
 
 ENGINES = ("duckdb", "spark")
-_SPARK_TYPES = {"string": "string", "int64": "bigint"}
-_PLAIN_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What an engine may use. None leaves it to the engine's own defaults.
+
+    memory_limit    DuckDB's, such as "2GB": beyond it, it works on disk. Its default is 80% of the memory
+    temp_directory  where DuckDB keeps its working tables; the default is the system's folder for temporary files
+    spark_master    the URL of a Spark master, such as spark://host:7077 or local[2]
+    """
+
+    memory_limit: str | None = None
+    temp_directory: Path | None = None
+    spark_master: str | None = None
 
 
 @dataclass(frozen=True)
 class Engine:
     """Where tables are computed.
 
-    traces    the raw trace table
+    traces    the trace table (`columns.trace_table`)
     computed  computes an Ibis table now, so that what reads it several times does so from the result
+    numbered  the same, with a column more of that name: a whole number, another one for each row, nothing else
     local     brings a small pyarrow table of strings and int64 without nulls to where the traces are
+    batches   the rows of an Ibis table in its order, as batches of the pyarrow schema; never all of them at once
     """
 
     traces: Any
     computed: Callable[[Any], Any]
+    numbered: Callable[[Any, str], Any]
     local: Callable[[pa.Table], Any]
+    batches: Callable[[Any, pa.Schema], Iterator[pa.RecordBatch]]
 
 
 @contextmanager
-def opened(traces: Path, engine: str) -> Iterator[Engine]:
-    """The engine, with the traces of a Parquet file, a folder of them, or a plain .jsonl file.
+def opened(traces: Path | str, engine: str, resources: Resources | None = None) -> Iterator[Engine]:
+    """The engine, with the traces of Parquet files (a file, a folder, a pattern, a URL) or of a plain .jsonl file.
 
-    DuckDB works in memory and spills to a folder that is removed afterwards. Spark takes the session that is
-    running, or starts one. Raises InputError for an unknown engine or one that is not installed, and for traces that
-    are missing, empty, torn or not Parquet: on DuckDB every page is checked first, on Spark the footers.
+    Raises InputError for an unknown engine or one that is not installed, and for traces that are missing, torn or not
+    Parquet: DuckDB reads them through pyarrow, which checks every page; on Spark the footers are checked, where the
+    files are this machine's.
     """
     if engine not in ENGINES:
         raise InputError(f"no such engine: '{engine}'", field="engine", hint=f"use one of {', '.join(ENGINES)}")
@@ -55,80 +67,32 @@ def opened(traces: Path, engine: str) -> Iterator[Engine]:
             field="engine",
             hint="pip install 'toolcrib[spark]', or use the duckdb engine",
         )
-    with TemporaryDirectory(prefix="toolcrib-mine-") as scratch:
-        if traces.suffix.lower() in _PLAIN_SUFFIXES:
-            plain, traces = traces, Path(scratch) / "traces.parquet"
-            write_traces(traces, load_traces(plain))
-        parts = _checked_parts(traces, every_page=engine == "duckdb")
-        with _duckdb(parts, scratch) if engine == "duckdb" else _spark(str(traces)) as running:
+    use = resources or Resources()
+    place = str(traces)
+    with _scratch(use.temp_directory) as scratch:
+        if Path(place).suffix.lower() in PLAIN_SUFFIXES and not is_url(place):
+            place = str(scratch / "traces.parquet")
+            write_traces(place, plain_traces(traces))
+        with _running(engine, place, scratch, use) as running:
             yield running
 
 
-@contextmanager
-def _duckdb(parts: list[str], scratch: str) -> Iterator[Engine]:
-    connection = ibis.duckdb.connect(temp_directory=scratch)
-    number = count()
+def _running(engine: str, place: str, scratch: Path, use: Resources) -> AbstractContextManager[Engine]:
+    if engine == "spark":
+        from data.mining.cluster import spark_engine  # noqa: PLC0415 (pyspark: only for who asks)
 
-    # not Table.cache: its tables are dropped when they are collected, which may be after the connection is closed
-    def computed(table: Any) -> Any:
-        return connection.create_table(f"computed_{next(number)}", table, temp=True)
+        return spark_engine(place, scratch, use.spark_master)
+    from data.mining.one_machine import duckdb_engine  # noqa: PLC0415 (either engine does without the other)
 
-    try:
-        yield Engine(connection.read_parquet(parts), computed, local=ibis.memtable)
-    finally:
-        connection.disconnect()
+    return duckdb_engine(place, scratch, use.memory_limit)
 
 
 @contextmanager
-def _spark(traces: str) -> Iterator[Engine]:
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
-
-    session = SparkSession.builder.appName("toolcrib mine").getOrCreate()
-    zone = session.conf.get("spark.sql.session.timeZone")
-    # a log's instants are UTC; a session in another zone would move them on the way out
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+def _scratch(parent: Path | None) -> Iterator[Path]:
     try:
-        with ExitStack() as held:
-            connection = ibis.pyspark.connect(session)
-
-            def view(frame: Any) -> Any:
-                name = f"toolcrib_{token_hex(6)}"
-                frame.createTempView(name)
-                held.callback(session.catalog.dropTempView, name)
-                return connection.table(name)
-
-            # not Table.cache: a cached table carries its whole plan into every reader's, which multiply until planning
-            # takes longer than any work; a checkpoint is a table and nothing else
-            def computed(table: Any) -> Any:
-                return view(session.sql(connection.compile(table)).localCheckpoint())
-
-            # not ibis.memtable: it is not registered with Spark before it is executed by itself
-            def local(table: pa.Table) -> Any:
-                columns = ", ".join(f"{field.name} {_SPARK_TYPES[str(field.type)]}" for field in table.schema)
-                return view(session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], columns))
-
-            yield Engine(connection.read_parquet(traces), computed, local)
-    finally:
-        session.conf.set("spark.sql.session.timeZone", zone)
-
-
-def _checked_parts(traces: Path, *, every_page: bool) -> list[str]:
-    source = str(traces)
-    if not traces.exists():
-        raise InputError("no such file or folder", source=source, hint="import traces first: toolcrib traces import")
-    parts = sorted(traces.rglob("*.parquet")) if traces.is_dir() else [traces]
-    if not parts:
-        raise InputError("the folder holds no .parquet file", source=source, hint="name the traces file itself")
-    for part in parts:
-        try:
-            with pq.ParquetFile(part, page_checksum_verification=every_page) as file:
-                if every_page:
-                    for _ in file.iter_batches(batch_size=65_536):
-                        pass
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise InputError(
-                f"not a whole Parquet file: {error}",
-                source=str(part),
-                hint="write it again, or restore it from a copy",
-            ) from error
-    return [str(part) for part in parts]
+        with TemporaryDirectory(prefix="toolcrib-mine-", dir=parent) as folder:
+            yield Path(folder)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if parent is None or parent.is_dir():
+            raise
+        raise InputError("no such folder", source=str(parent), field="--temp-directory", hint="make it") from error

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ibis
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from data.catalog import Catalog
 from data.mining import rules, screening
-from data.mining.calls import PAIR, Log, card_table, read_log, trace_table
-from data.mining.engines import Engine, opened
+from data.mining.calls import PAIR, Log, read_log
+from data.mining.engines import Engine, Resources, opened
 from data.mining.options import MiningOptions
-from data.mining.output import check_replaceable, write_folder
+from data.mining.output import mining_folder
+from data.mining.propensities import effective_size, propensity_counts
 from data.mining.report import MiningReport, no_positive, row_counts, rule_counts, sizes_by
+from data.tables import check_partitions
 
 _TS = pa.timestamp("us", tz="UTC")
 EXAMPLE_SCHEMA = pa.schema(
@@ -66,58 +68,78 @@ class Mined:
 def mine(
     traces: Path | str,
     catalog: Catalog,
-    out: Path | str | None = None,
     *,
     options: MiningOptions | None = None,
     engine: str = "duckdb",
+    resources: Resources | None = None,
 ) -> Mined:
-    """Mine `traces` (a Parquet file, a folder of them, or a plain .jsonl file) for the tools of `catalog`.
+    """Mine `traces` (Parquet files: a file, a folder, a pattern, a URL; or a plain .jsonl file) for `catalog`'s tools.
 
-    With `out`, writes examples.parquet, preferences.parquet, no_tool.parquet and report.json into that folder, all
-    or nothing; a folder that holds anything else is left alone. The same input gives the same tables, whatever the
-    engine and the order of the rows in the file. `options` None means the defaults.
+    The caps of `options` bound the tables, not the length of the log. The same input gives the same tables, whatever
+    the engine and the order of the rows in the files. `options` None means the defaults.
 
-    Raises InputError for input that cannot be read, for an unknown or missing engine, for a log without a single
-    positive (naming what it holds instead), and for an `out` that cannot be replaced.
+    Raises InputError for input that cannot be read, for an unknown or missing engine, and for a log without a single
+    positive (naming what it holds instead).
     """
-    folder = Path(out) if out is not None else None
-    if folder is not None:
-        check_replaceable(folder)
-    with opened(Path(traces), engine) as running:
-        mined = _mine(running, catalog, options or MiningOptions(), str(traces))
-    if folder is not None:
-        tables = {"examples": mined.examples, "preferences": mined.preferences, "no_tool": mined.no_tool}
-        write_folder(folder, tables, mined.report.model_dump_json(indent=2))
-    return mined
+    tables: dict[str, pa.Table] = {}
+
+    def collect(name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+        tables[name] = pa.Table.from_batches(batches, schema=schema).combine_chunks()
+        return len(tables[name])
+
+    with opened(traces, engine, resources) as running:
+        report = _mine(running, catalog, options or MiningOptions(), str(traces), collect)
+    return Mined(**tables, report=report)
 
 
-def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str) -> Mined:
+def mine_to_folder(
+    traces: Path | str,
+    catalog: Catalog,
+    out: Path | str,
+    *,
+    options: MiningOptions | None = None,
+    engine: str = "duckdb",
+    resources: Resources | None = None,
+    partition_by: Sequence[str] = (),
+) -> MiningReport:
+    """Mine as `mine` does, and write the tables as they come: examples, preferences, no_tool, and report.json.
+
+    `out` is a folder or a URL of one, and changes as a whole; one that holds anything else is left alone. With
+    `partition_by` (day, tenant) the tables that know those are folders, one level for each, instead of a file.
+
+    Raises as `mine`, and InputError for an `out` that cannot be replaced.
+    """
+    check_partitions(partition_by)
+    with mining_folder(out, partition_by) as folder, opened(traces, engine, resources) as running:
+        report = _mine(running, catalog, options or MiningOptions(), str(traces), folder.add)
+        folder.report(report.model_dump_json(indent=2))
+    return report
+
+
+def _mine(
+    engine: Engine,
+    catalog: Catalog,
+    options: MiningOptions,
+    source: str,
+    taken: Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], int],
+) -> MiningReport:
+    """Mine; `taken` gets each table by name, schema and batches, and says how many rows it had."""
     computed = engine.computed
-    cards = engine.local(card_table(catalog))
-    traces = trace_table(engine.traces, source)
-    log = read_log(traces, cards, computed)
-    rows = row_counts(traces, log)
+    log = read_log(engine, catalog)
+    rows = row_counts(engine.traces, log)
     of_log = computed(_positives_of_log(log, options))
     if int(of_log.count().to_pyarrow().as_py()) == 0:
         raise no_positive(rows, options, source)
-    of_cards = rules.card_text_positive(engine.local(rules.card_texts(catalog)), options, of_log)
-    twins = engine.local(screening.equivalent_table(options.equivalents))
+    of_cards = rules.card_text_positive(log, options, of_log)
+    twins = engine.local(screening.equivalent_table(options.equivalents, catalog))
     made = computed(ibis.union(of_log, of_cards, distinct=False))
     pairs = computed(rules.preference_pairs(log, options))
-    against = computed(
-        ibis.union(rules.failed_then_other_succeeded(pairs), rules.shown_not_chosen(log, options), distinct=False)
-    )
-    positives = computed(screening.screen_positives(made, options, computed))
-    negatives = computed(screening.screen_negatives(against, made, cards, twins, options, computed))
-    nothing = computed(screening.screen_no_tool(rules.no_tool(log), of_log))
+    against = ibis.union(rules.failed_then_other_succeeded(pairs), rules.shown_not_chosen(log, options), distinct=False)
+    positives = computed(screening.screen_positives(made, log, options, computed))
+    negatives = computed(screening.screen_negatives(against, made, twins, log, options, computed))
+    nothing = computed(screening.screen_no_tool(rules.no_tool(log), of_log, log))
 
     judged = ibis.union(positives, negatives, distinct=False)
-    kept = judged.filter(judged.fate.isnull())
-    hard = kept.filter(kept.reason == "failed_then_other_succeeded")
-    examples = _collect(kept, EXAMPLE_SCHEMA)
-    preferences = _collect(pairs.semi_join(hard, PAIR).rename(worse="tool_id"), PREFERENCE_SCHEMA)
-    no_tool = _collect(nothing.filter(nothing.fate.isnull()), NO_TOOL_SCHEMA)
-
     fates = sizes_by(
         ibis.union(
             judged.select("reason", "fate"), nothing.select("fate", reason=ibis.literal("no_tool")), distinct=False
@@ -128,20 +150,37 @@ def _mine(engine: Engine, catalog: Catalog, options: MiningOptions, source: str)
     for (reason, fate), size in fates.items():
         found[reason] += size
         (left if fate is None else dropped)[reason if fate is None else fate] += size
-    served = _tools_served(examples)
-    report = MiningReport(
+    counts = rule_counts(log, pairs, found)
+
+    kept = computed(judged.filter(judged.fate.isnull()).drop("fate"))
+    hard = kept.filter(kept.reason == "failed_then_other_succeeded")
+    served = _served(kept)
+    given = {
+        "examples": (_in_words(kept, log, tool_id="tool"), EXAMPLE_SCHEMA),
+        "preferences": (
+            _in_words(pairs.semi_join(hard, PAIR), log, worse="tool", better="better"),
+            PREFERENCE_SCHEMA,
+        ),
+        "no_tool": (nothing.filter(nothing.fate.isnull()), NO_TOOL_SCHEMA),
+    }
+    sizes = {
+        name: taken(name, schema, engine.batches(_ordered(table, schema), schema))
+        for name, (table, schema) in given.items()
+    }
+    return MiningReport(
         **rows,
-        found=rule_counts(log, pairs, found),
+        found=counts,
         examples={rule: left[rule] for rule in (*rules.POSITIVE_RULES, *rules.NEGATIVE_RULES) if left[rule]},
         dropped=dict(sorted(dropped.items())),
         positives=sum(left[rule] for rule in rules.POSITIVE_RULES),
         negatives=sum(left[rule] for rule in rules.NEGATIVE_RULES),
-        preferences=len(preferences),
-        no_tool=len(no_tool),
+        preferences=sizes["preferences"],
+        no_tool=sizes["no_tool"],
         tools_with_positive=len(served),
-        tools_without_positive=tuple(tool_id for tool_id in catalog.ids if tool_id not in served),
+        tools_without_positive=tuple(tool_id for place, tool_id in enumerate(catalog.ids) if place not in served),
+        propensities=propensity_counts(engine.traces, options),
+        effective_positives=effective_size(_of_log(kept)),
     )
-    return Mined(examples, preferences, no_tool, report)
 
 
 def _positives_of_log(log: Log, options: MiningOptions) -> Any:
@@ -151,13 +190,24 @@ def _positives_of_log(log: Log, options: MiningOptions) -> Any:
     return ibis.union(*(maker(log, options) for maker in makers), distinct=False)
 
 
-def _tools_served(examples: pa.Table) -> set[str]:
-    of_log = (pc.field("label") == 1.0) & (pc.field("reason") != "card_text_positive")
-    return set(examples.filter(of_log)["tool_id"].to_pylist())
+def _served(examples: Any) -> set[int]:
+    """The places of the tools that have a positive of the log."""
+    return set(_of_log(examples).select("tool").distinct().to_pyarrow()["tool"].to_pylist())
 
 
-def _collect(table: Any, schema: pa.Schema) -> pa.Table:
-    """The schema's columns as pyarrow, sorted by all that identify a row: an engine's own order is no order."""
-    rows = table.select(*schema.names).to_pyarrow().cast(schema)
-    keys = [name for name in schema.names if name not in ("ts", "weight", "label")]
-    return rows.sort_by([(name, "ascending") for name in keys]).combine_chunks()
+def _of_log(examples: Any) -> Any:
+    return examples.filter((examples.label == 1.0) & (examples.reason != "card_text_positive"))
+
+
+def _in_words(rows: Any, log: Log, **tools: str) -> Any:
+    """Rows with the words of their decision, and ids for places: NAME=COLUMN is the id of the tool in that column."""
+    told = rows.join(log.words().select("decision", "trace_id", "goal", "tenant"), "decision")
+    for name, column in tools.items():
+        ids = log.cards.select(**{column: "tool", f"{name}_of": "tool_id"})
+        told = told.join(ids, column)
+    return told.mutate(**{name: told[f"{name}_of"] for name in tools})
+
+
+def _ordered(table: Any, schema: pa.Schema) -> Any:
+    """The schema's columns, sorted by all that identify a row: an engine's own order is no order."""
+    return table.select(*schema.names).order_by([n for n in schema.names if n not in ("ts", "weight", "label")])

@@ -1,59 +1,61 @@
-"""The mining folder on disk: three Parquet tables with a report, replaced as a whole."""
+"""The mining folder: three Parquet tables with a report, written as they come and replaced as a whole."""
 
 from __future__ import annotations
 
-import secrets
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from data.errors import InputError
+from data.places import replacing_tree
+from data.tables import PARTITIONS, write_parts, write_table
 
-FILES = frozenset({"examples.parquet", "preferences.parquet", "no_tool.parquet", "report.json"})
-
-
-def check_replaceable(folder: Path) -> None:
-    """Raise InputError unless `folder` is absent, empty, or holds an earlier mining result and nothing else."""
-    if not folder.exists():
-        return
-    strangers = sorted(p.name for p in folder.iterdir() if p.name not in FILES) if folder.is_dir() else [folder.name]
-    if strangers:
-        raise InputError(
-            f"is not a mining folder: it holds {', '.join(strangers[:3])}",
-            source=str(folder),
-            hint="name a new folder, or one that an earlier mining wrote",
-        )
+TABLES = ("examples", "preferences", "no_tool")
+_REPORT = "report.json"
+_NAMES = frozenset({*TABLES, *(f"{table}.parquet" for table in TABLES), _REPORT})
 
 
-def write_folder(folder: Path, tables: Mapping[str, Any], report: str) -> None:
-    """Write NAME.parquet for each table and report.json; the folder appears, or changes, only when all is written.
+class MiningFolder:
+    """A folder that is being written. `add` takes a table's batches in order and counts their rows."""
 
-    Raises InputError if the place cannot be written; what was there before is then still there.
+    def __init__(self, path: str, filesystem: object, partition_by: Sequence[str]) -> None:
+        self._path, self._filesystem, self._partition_by = path, filesystem, partition_by
+
+    def add(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+        """Write NAME.parquet, or the folder NAME with a folder below it for each value of the partition columns.
+
+        A table that has no such columns is one file all the same.
+        """
+        by = [column for column in self._partition_by if PARTITIONS[column] in schema.names]
+        if by:
+            return write_parts(f"{self._path}/{name}", self._filesystem, schema, batches, by)
+        return write_table(f"{self._path}/{name}.parquet", self._filesystem, schema, batches)
+
+    def report(self, text: str) -> None:
+        """Write report.json."""
+        if self._filesystem is None:
+            (Path(self._path) / _REPORT).write_text(text + "\n", encoding="utf-8")
+        else:
+            self._filesystem.pipe_file(f"{self._path}/{_REPORT}", f"{text}\n".encode())  # type: ignore[attr-defined]
+
+
+@contextmanager
+def mining_folder(place: Path | str, partition_by: Sequence[str] = ()) -> Iterator[MiningFolder]:
+    """A folder, or a URL of one, that appears or changes only when the block ends well.
+
+    Raises InputError if it holds anything but an earlier mining result, or cannot be written.
     """
-    target = folder.resolve()
-    mark = secrets.token_hex(6)
-    fresh, old = target.with_name(f".{target.name}.{mark}.tmp"), target.with_name(f".{target.name}.{mark}.old")
-    try:
-        fresh.mkdir(parents=True)
-        for name, table in tables.items():
-            pq.write_table(table, fresh / f"{name}.parquet", compression="zstd", write_page_checksum=True)
-        (fresh / "report.json").write_text(report + "\n", encoding="utf-8")
-        check_replaceable(target)
-        if target.exists():
-            target.rename(old)
-        try:
-            fresh.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", source=str(folder), hint="choose another place"
-        ) from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+
+    def check(names: list[str]) -> None:
+        strangers = sorted(name for name in names if name not in _NAMES)
+        if strangers:
+            raise InputError(
+                f"is not a mining folder: it holds {', '.join(strangers[:3])}",
+                source=str(place),
+                hint="name a new folder, or one that an earlier mining wrote",
+            )
+
+    with replacing_tree(place, check) as (path, filesystem):
+        yield MiningFolder(path, filesystem, partition_by)

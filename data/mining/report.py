@@ -11,7 +11,7 @@ import ibis
 from data.cards import Frozen
 from data.errors import InputError
 from data.mining import rules
-from data.mining.calls import DECISION, Log
+from data.mining.calls import Log
 from data.mining.options import MiningOptions
 
 
@@ -31,6 +31,8 @@ class MiningReport(Frozen):
     preferences, no_tool    rows of those tables
     tools_with_positive     tools with a positive from the log; card text does not count
     tools_without_positive  the catalog's other tools, in registry order
+    propensities            what the log says of chances and clocks: see `propensity_counts`
+    effective_positives     positives of the log that would carry as much if all weighed the same
     """
 
     rows: int
@@ -47,36 +49,35 @@ class MiningReport(Frozen):
     no_tool: int
     tools_with_positive: int
     tools_without_positive: tuple[str, ...]
+    propensities: dict[str, int]
+    effective_positives: float
 
 
 def row_counts(traces: Any, log: Log) -> dict[str, Any]:
     """The report's first five fields: what the rows are, before any rule."""
-    kinds = traces.group_by(
-        outcome=ibis.ifelse(traces.tool_id.isnull(), "no_call", traces.outcome), blank=traces.goal_key.isnull()
-    ).aggregate(size=traces.count())
+    known = traces.left_join(log.cards.select("tool_id", "tool"), "tool_id").select(*traces.columns, "tool")
+    kinds = known.group_by(
+        outcome=ibis.ifelse(known.tool_id.isnull(), "no_call", known.outcome),
+        blank=known.goal_key.isnull(),
+        unknown=known.tool_id.notnull() & known.tool.isnull(),
+    ).aggregate(size=known.count())
     outcomes: Counter[str] = Counter()
-    no_goal = 0
+    dropped: Counter[str] = Counter()
+    calls = 0
     for kind in kinds.to_pyarrow().to_pylist():
         outcomes[kind["outcome"]] += kind["size"]
-        no_goal += kind["size"] if kind["blank"] else 0
-    known = log.rows.left_join(log.cards.select("tool_id", known="tool_id"), "tool_id")
-    (usable,) = (
-        known.aggregate(
-            calls=known.tool_id.count(),
-            known=known.known.count(),
-            decisions=known.select(*DECISION).distinct().count().as_scalar(),
-            folded=log.called.count().as_scalar(),
-        )
-        .to_pyarrow()
-        .to_pylist()
-    )
-    dropped = {"no_goal": no_goal, "unknown_tool": usable["calls"] - usable["known"]}
+        if kind["blank"]:
+            dropped["no_goal"] += kind["size"]
+        elif kind["unknown"]:
+            dropped["unknown_tool"] += kind["size"]
+        elif kind["outcome"] != "no_call":
+            calls += kind["size"]
     return {
         "rows": outcomes.total(),
         "outcomes": dict(sorted(outcomes.items())),
-        "rows_dropped": {what: size for what, size in dropped.items() if size},
-        "decisions": usable["decisions"],
-        "calls_folded": usable["known"] - usable["folded"],
+        "rows_dropped": dict(sorted(dropped.items())),
+        "decisions": log.decisions.count().to_pyarrow().as_py(),
+        "calls_folded": calls - log.called.count().to_pyarrow().as_py(),
     }
 
 

@@ -1,7 +1,7 @@
 """Mining rules: each reads one kind of evidence off a log, as example rows before any screening.
 
-An example rule returns the columns of EXAMPLE plus `goal_key`: label is 1.0 or 0.0, weight is in (0, clip], reason
-is the rule's name. A rule that makes no example returns the (decision, tool) pairs that it is about, to be counted.
+An example rule returns the columns of EVIDENCE: label is 1.0 or 0.0, weight is in (0, clip], reason is the rule's
+name. A rule that makes no example returns the (decision, tool) pairs that it is about, to be counted.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import ibis
-import pyarrow as pa
 
-from data.catalog import Catalog
-from data.mining.calls import DECISION, EMPTY, FAILED, PAIR, SILENT, SUCCEEDED, UNKNOWN, VALIDATION, Log
-from data.mining.goals import goal_key_column, normal_goal_column
+from data.mining.calls import EMPTY, FAILED, PAIR, SILENT, SUCCEEDED, UNKNOWN, VALIDATION, Log
 from data.mining.options import MiningOptions
 
-EXAMPLE = ("trace_id", "step", "ts", "tenant", "goal", "tool_id", "label", "weight", "reason")
+EVIDENCE = (*PAIR, "step", "ts", "label", "weight", "reason")
 
 POSITIVE_RULES = (
     "gold_label",
@@ -66,28 +63,14 @@ def not_known(log: Log) -> Any:
     return log.called.filter((log.called.standing == UNKNOWN) & ~log.called.labelled).select(*PAIR)
 
 
-def card_texts(catalog: Catalog) -> pa.Table:
-    """The summary, examples and aliases of every card: trace_id `card:` + tool id, step counts a card's texts."""
-    rows = [
-        {"trace_id": f"card:{card.tool_id}", "step": step, "goal": text, "tool_id": card.tool_id}
-        for card in catalog
-        for step, text in enumerate(dict.fromkeys((card.summary, *card.examples, *card.aliases)))
-    ]
-    text = pa.string()
-    schema = pa.schema([("trace_id", text), ("step", pa.int64()), ("goal", text), ("tool_id", text)])
-    return pa.Table.from_pylist(rows, schema=schema)
-
-
-def card_text_positive(texts: Any, options: MiningOptions, of_log: Any) -> Any:
-    """A card's own texts (`card_texts`) as requests, for the tools that no example in `of_log` has as its tool.
+def card_text_positive(log: Log, options: MiningOptions, of_log: Any) -> Any:
+    """A card's own texts as requests, for the tools that no example in `of_log` has as its tool.
 
     There is no time and no tenant. Two texts of a card that differ only in case or white space are one.
     """
-    wanted = texts.filter(ibis.literal(options.card_text_weight > 0)).anti_join(of_log, "tool_id")
-    said = wanted.mutate(normal=normal_goal_column(wanted.goal))
-    said = said.filter(said.normal != "").mutate(goal_key=goal_key_column(said.normal))
-    first = said.step.min().over(ibis.window(group_by=["tool_id", "goal_key"]))
-    said = said.mutate(first=first, ts=ibis.null(of_log.ts.type()), tenant=ibis.literal(""))
+    wanted = log.texts.filter(ibis.literal(options.card_text_weight > 0)).anti_join(of_log, "tool")
+    first = wanted.step.min().over(ibis.window(group_by=["tool", "goal_key"]))
+    said = wanted.mutate(first=first, ts=ibis.null(of_log.ts.type()))
     return _examples(said.filter(said.step == said.first), 1.0, options.card_text_weight, "card_text_positive")
 
 
@@ -108,19 +91,19 @@ def preference_pairs(log: Log, options: MiningOptions) -> Any:
     """
     winners = _winners(log)
     failed = log.called.filter(log.called.standing == FAILED).anti_join(winners, PAIR)
-    joined = failed.join(winners.select(*DECISION, "won_step", "won_ts", "served", better="tool_id"), DECISION)
+    joined = failed.join(winners.select("decision", "won_step", "won_ts", "served", better="tool"), "decision")
     later = (joined.won_step > joined.step) | (
         (joined.won_step == joined.step) & (joined.won_ts > joined.ts).fill_null(False)
     )
     pairs = joined.filter(joined.labelled | later.fill_null(False))
     factor = ibis.ifelse(pairs.unclassified, _real(options.unclassified_weight), _real(1.0))
     weight = factor / pairs.served.cast("float64") * _inverse(pairs.propensity, options)
-    return pairs.select(*PAIR, "step", "ts", "tenant", "goal", "better", weight=weight)
+    return pairs.select(*PAIR, "step", "ts", "better", weight=weight)
 
 
 def failed_then_other_succeeded(pairs: Any) -> Any:
     """Chosen and failed, and another tool then succeeded at the same goal: a hard negative, from preference_pairs."""
-    losers = pairs.select(*PAIR, "step", "ts", "tenant", "goal", "weight").distinct()
+    losers = pairs.select(*PAIR, "step", "ts", "weight").distinct()
     return _examples(losers, 0.0, losers.weight, "failed_then_other_succeeded")
 
 
@@ -146,8 +129,8 @@ def shown_not_chosen(log: Log, options: MiningOptions) -> Any:
     looked at, and it is shared out over the tools that served. Retrieved but not shown says nothing.
     """
     winners = _winners(log)
-    decided = winners.select(*DECISION, "served").distinct()
-    passed = log.shown.anti_join(log.called, PAIR).anti_join(winners, PAIR).join(decided, DECISION)
+    decided = winners.select("decision", "served").distinct()
+    passed = log.shown.anti_join(log.called, PAIR).anti_join(winners, PAIR).join(decided, "decision")
     looked_at = _real(1.0) / (passed.position + 1).cast("float64").sqrt()
     weight = _real(options.soft_negative_weight) * looked_at / passed.served.cast("float64")
     return _examples(passed, 0.0, weight * _inverse(passed.propensity, options), "shown_not_chosen")
@@ -159,22 +142,12 @@ def retrieved_not_shown(log: Log) -> Any:
 
 
 def no_tool(log: Log) -> Any:
-    """Requests that nothing fits: no call at the decision at all, or a human who named no tool.
+    """Decisions that nothing fits: no call at all, or a human who named no tool. The columns of `decisions`.
 
-    Columns trace_id, goal_key, step, ts, tenant, goal; one row a decision. Giving up after calls says nothing of
-    the sort: the tool that fits may have timed out.
+    Giving up after calls says nothing of the sort: the tool that fits may have timed out.
     """
-    labelled = log.labelled.select(*DECISION, "any_gold")
-    named = labelled.filter(labelled.any_gold)
-    nothing = labelled.filter(~labelled.any_gold)
-    calls = log.rows.filter(log.rows.tool_id.notnull())
-    uncalled = log.rows.anti_join(calls, DECISION).anti_join(named, DECISION)
-    told = log.rows.semi_join(nothing, DECISION)
-    columns = (*DECISION, "step", "ts", "tenant", "goal")
-    rows = ibis.union(uncalled.select(*columns), told.select(*columns), distinct=True)
-    return rows.group_by(list(DECISION)).aggregate(
-        step=rows.step.min(), ts=rows.ts.min(), tenant=rows.tenant.min(), goal=rows.goal.min()
-    )
+    asked = log.decisions
+    return asked.filter((asked.uncalled | asked.labelled) & ~asked.any_gold)
 
 
 def _chosen(log: Log, options: MiningOptions, standing: int, weight: float, reason: str) -> Any:
@@ -189,7 +162,8 @@ def _winners(log: Log) -> Any:
     succeeded = called.select(*PAIR, won_step=called.last_step, won_ts=called.last_ts)
     named = log.gold.select(*PAIR, won_step=ibis.null("int64"), won_ts=ibis.null(called.ts.type()))
     winners = ibis.union(succeeded, named, distinct=False)
-    return winners.mutate(served=winners.count().over(ibis.window(group_by=list(DECISION))))
+    served = winners.group_by("decision").aggregate(served=winners.count())
+    return winners.join(served, "decision")
 
 
 def _inverse(propensity: Any, options: MiningOptions) -> Any:
@@ -207,7 +181,7 @@ def _real(number: float) -> Any:
 
 def _examples(rows: Any, label: float, weight: Any, reason: str) -> Any:
     return rows.select(
-        *("trace_id", "step", "ts", "tenant", "goal", "goal_key", "tool_id"),
+        *(*PAIR, "step", "ts"),
         label=_real(label),
         weight=_real(weight) if isinstance(weight, float) else weight,
         reason=ibis.literal(reason),

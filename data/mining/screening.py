@@ -12,7 +12,8 @@ from typing import Any
 import ibis
 import pyarrow as pa
 
-from data.mining.calls import PAIR
+from data.catalog import Catalog
+from data.mining.calls import PAIR, Log
 from data.mining.options import MiningOptions
 from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
 
@@ -28,30 +29,31 @@ EQUIVALENT = "negative_equivalent_to_one_that_served"
 NO_TOOL_SERVED = "no_tool_request_that_a_tool_served"
 
 
-def screen_positives(examples: Any, options: MiningOptions, computed: Computed) -> Any:
+def screen_positives(examples: Any, log: Log, options: MiningOptions, computed: Computed) -> Any:
     """Positives with their fate: repeated requests first, then the cap of each tool."""
-    unfated = examples.mutate(fate=ibis.null("string"))
-    once = _cap_repeats(unfated, POSITIVE_RULES, options)
-    return _cap_tools(computed(once), POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
+    unfated = _asked(examples, log).mutate(fate=ibis.null("string"))
+    once = _cap_repeats(unfated, log, POSITIVE_RULES, options)
+    return _cap_tools(computed(once), log, POSITIVE_RULES, options.positives_per_tool, OVER_POSITIVES, options)
 
 
 def screen_negatives(
-    examples: Any, positives: Any, cards: Any, twins: Any, options: MiningOptions, computed: Computed
+    examples: Any, positives: Any, twins: Any, log: Log, options: MiningOptions, computed: Computed
 ) -> Any:
     """Negatives with their fate, given every positive that any rule made, kept or not (twins: equivalent_table).
 
     A tool that served a goal anywhere in the log is no negative for it elsewhere, nor is a tool of the same name on
     another server, nor a stated equivalent: most "negatives" of that kind are right answers nobody labelled.
     """
-    served = positives.select("goal_key", "tool_id", served=ibis.literal(True)).distinct()
-    names = served.join(cards, "tool_id").select("goal_key", "name_key", name_served="served").distinct()
-    others = served.join(twins, "tool_id").select("goal_key", tool_id="twin", twin_served="served").distinct()
-    told = examples.join(cards, "tool_id").select(*examples.columns, "name_key")
-    told = told.left_join(served, ["goal_key", "tool_id"]).select(*told.columns, "served")
-    told = told.left_join(names, ["goal_key", "name_key"]).select(*told.columns, "name_served")
-    told = told.left_join(others, ["goal_key", "tool_id"]).select(*told.columns, "twin_served")
+    served = _asked(positives, log).select("goal_number", "tool", served=ibis.literal(True)).distinct()
+    names = served.join(log.cards, "tool").select("goal_number", "name_key", name_served="served").distinct()
+    others = served.join(twins, "tool").select("goal_number", tool="twin", twin_served="served").distinct()
+    asked = _asked(examples, log)
+    told = asked.join(log.cards.select("tool", "name_key"), "tool").select(*asked.columns, "name_key")
+    told = told.left_join(served, ["goal_number", "tool"]).select(*told.columns, "served")
+    told = told.left_join(names, ["goal_number", "name_key"]).select(*told.columns, "name_served")
+    told = told.left_join(others, ["goal_number", "tool"]).select(*told.columns, "twin_served")
     fated = told.select(
-        *examples.columns,
+        *asked.columns,
         fate=ibis.cases(
             (told.served.notnull(), SERVED),
             (told.name_served.notnull(), SAME_NAME),
@@ -59,65 +61,88 @@ def screen_negatives(
             else_=ibis.null("string"),
         ),
     )
-    once = _cap_repeats(computed(fated), NEGATIVE_RULES, options)
-    return _cap_tools(computed(once), NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
+    once = _cap_repeats(computed(fated), log, NEGATIVE_RULES, options)
+    return _cap_tools(computed(once), log, NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
 
 
-def screen_no_tool(requests: Any, positives: Any) -> Any:
+def screen_no_tool(requests: Any, positives: Any, log: Log) -> Any:
     """No-tool requests with their fate: none that a tool served for the same tenant, and each of them once."""
-    served = positives.select("tenant", "goal_key", served=ibis.literal(True)).distinct()
-    told = requests.left_join(served, ["tenant", "goal_key"]).select(*requests.columns, "served")
+    asked = ("tenant", "goal_number")
+    served = _asked(positives, log).select(*asked, served=ibis.literal(True)).distinct()
+    told = requests.left_join(served, asked).select(*requests.columns, "served")
     contradicted = ibis.ifelse(told.served.notnull(), ibis.literal(NO_TOOL_SERVED), ibis.null("string"))
     return _drop_beyond(
         told.select(*requests.columns, fate=contradicted),
-        by=("tenant", "goal_key"),
+        by=asked,
         order=lambda t: (t.ts.asc(nulls_first=False), t.trace_id),
         limit=1,
         fate=REPEATED,
     )
 
 
-def equivalent_table(equivalents: Mapping[str, Sequence[str]]) -> pa.Table:
-    """tool_id, twin: the stated pairs in both directions. Not transitive: what was not stated is not assumed."""
-    pairs = {
-        (a, b) for tool, others in equivalents.items() for other in others for a, b in ((tool, other), (other, tool))
-    }
-    rows = sorted(pairs)
-    schema = pa.schema([("tool_id", pa.string()), ("twin", pa.string())])
-    return pa.table({"tool_id": [a for a, _ in rows], "twin": [b for _, b in rows]}, schema=schema)
+def equivalent_table(equivalents: Mapping[str, Sequence[str]], catalog: Catalog) -> pa.Table:
+    """tool, twin: the stated pairs in both directions. Not transitive: what was not stated is not assumed.
+
+    Ids that the catalog does not have say nothing here.
+    """
+    place = {tool_id: number for number, tool_id in enumerate(catalog.ids)}
+    stated = {(place[a], place[b]) for a, others in equivalents.items() for b in others if a in place and b in place}
+    rows = sorted(stated | {(b, a) for a, b in stated})
+    schema = pa.schema([("tool", pa.int64()), ("twin", pa.int64())])
+    return pa.table({"tool": [a for a, _ in rows], "twin": [b for _, b in rows]}, schema=schema)
 
 
-def _cap_repeats(examples: Any, rules: Sequence[str], options: MiningOptions) -> Any:
+def _asked(examples: Any, log: Log) -> Any:
+    """Examples with the request that they answer: goal_number and tenant."""
+    words = log.words().select("decision", "goal_number", "tenant")
+    return examples.join(words, "decision").select(*examples.columns, "goal_number", "tenant")
+
+
+def _cap_repeats(examples: Any, log: Log, rules: Sequence[str], options: MiningOptions) -> Any:
     """One request, logged again and again, counts `repeat_cap` times for a tool: the firmest, then the earliest."""
     return _drop_beyond(
         examples,
-        by=("tenant", "goal_key", "tool_id"),
+        by=("tenant", "goal_number", "tool"),
         order=lambda t: (_firmness(t, rules), t.ts.asc(nulls_first=False), t.trace_id),
         limit=options.repeat_cap,
         fate=REPEATED,
+        words=log.words().select("decision", "trace_id"),
     )
 
 
-def _cap_tools(examples: Any, rules: Sequence[str], limit: int, fate: str, options: MiningOptions) -> Any:
+def _cap_tools(examples: Any, log: Log, rules: Sequence[str], limit: int, fate: str, options: MiningOptions) -> Any:
     """A popular tool keeps `limit` examples: the firmest, then an arbitrary but fixed choice."""
-    seed = ibis.literal(f"{options.seed} ")
+    words = log.words()
+    lot = (ibis.literal(f"{options.seed} ") + words.goal_key + words.trace_id).hexdigest("sha256").substr(0, 24)
     return _drop_beyond(
         examples,
-        by=("tool_id",),
-        order=lambda t: (_firmness(t, rules), (seed + t.goal_key + t.trace_id).hexdigest("sha256")),
+        by=("tool",),
+        order=lambda t: (_firmness(t, rules), t.lot),
         limit=limit,
         fate=fate,
+        words=words.select("decision", lot=lot),
     )
 
 
-def _drop_beyond(examples: Any, *, by: Sequence[str], order: Callable[[Any], Any], limit: int, fate: str) -> Any:
+def _drop_beyond(
+    examples: Any,
+    *,
+    by: Sequence[str],
+    order: Callable[[Any], Any],
+    limit: int,
+    fate: str,
+    words: Any = None,
+) -> Any:
     """Give `fate` to all but the first `limit` of each group, counting only the rows that have none yet.
 
-    Only the groups that are too large are put in order, since most never are.
+    Only the groups that are too large are put in order, since most never are, and only they are given the columns of
+    `words` (decision, and what the order needs).
     """
     alive = examples.filter(examples.fate.isnull())
     sizes = alive.group_by(list(by)).aggregate(size=alive.count())
     crowded = alive.semi_join(sizes.filter(sizes.size > limit), list(by))
+    if words is not None:
+        crowded = crowded.join(words, "decision")
     window = ibis.window(group_by=list(by), order_by=list(order(crowded)))
     placed = crowded.mutate(place=ibis.row_number().over(window))
     identity = [name for name in PAIR if name in examples.columns]

@@ -28,19 +28,50 @@ log = logging.getLogger("toolcrib")
 
 def mine_command(
     catalog: CatalogOption,
-    traces: TracesOption,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write the examples to.")],
+    traces: Annotated[
+        str,
+        typer.Option(
+            "--traces",
+            "-t",
+            help="What happened: Parquet (a file, folder, pattern or URL), or the plain .jsonl form.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="The folder, or URL, to write the examples to.", show_default=False)
+    ],
     engine: Annotated[
         str, typer.Option("--engine", help="duckdb, or spark where one machine is too small.")
     ] = "duckdb",
+    partition_by: Annotated[
+        str, typer.Option("--partition-by", help="Write a folder for each: day, tenant or day,tenant.")
+    ] = "",
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", help="DuckDB's memory, such as 2GB; beyond it, it works on disk.")
+    ] = None,
+    temp_directory: Annotated[
+        Path | None, typer.Option("--temp-directory", help="Where to work on disk; default: the system's folder.")
+    ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option("--spark-master", help="Such as spark://host:7077 or local[2]; default: Spark's own.")
+    ] = None,
 ) -> None:
     """Turn traces into labelled examples.
 
     By named rules; says what each rule found and what was kept of it.
     """
-    from data.mining.miner import mine
+    from data.mining.engines import Resources
+    from data.mining.miner import mine_to_folder
 
-    show_mining(mine(traces, load_catalog(catalog), out, engine=engine).report)
+    report = mine_to_folder(
+        traces,
+        load_catalog(catalog),
+        out,
+        engine=engine,
+        resources=Resources(memory_limit, temp_directory, spark_master),
+        partition_by=[column for column in partition_by.split(",") if column],
+    )
+    show_mining(report)
     say(f"written to {out}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from data.cards import ToolCard
 from data.catalog import Catalog
-from data.mining.calls import Log, card_table, read_log, trace_table
+from data.mining.calls import Log, read_log
 from data.mining.engines import opened
 from data.mining.miner import Mined, mine
 from data.mining.options import MiningOptions
@@ -31,6 +31,8 @@ def catalog_of(*tool_ids: str, **cards: Any) -> Catalog:
 
 
 CATALOG = catalog_of(*TOOLS)
+PLACES = {"tool_id": "tool", "better": "better"}
+"""What a rule says by a tool's place in the catalog, and what it is here."""
 
 
 def menu(*tool_ids: str, **propensity: float) -> tuple[Shown, ...]:
@@ -83,12 +85,17 @@ class Story:
             path = Path(folder) / "traces.parquet"
             write_traces(path, self.traces)
             with opened(path, "duckdb") as engine:
-                table = trace_table(engine.traces, str(path))
-                log = read_log(table, engine.local(card_table(CATALOG)), engine.computed)
+                log = read_log(engine, CATALOG)
+
+                names = {row.pop("decision"): row for row in log.words().to_pyarrow().to_pylist()}
+
+                def in_words(row: dict[str, Any]) -> dict[str, Any]:
+                    ids = {key: TOOLS[row[place]] for key, place in PLACES.items() if place in row}
+                    return row | names[row["decision"]] | ids
 
                 @cache
                 def of_all(rule: Callable[[Log], Any]) -> list[dict[str, Any]]:
-                    listed: list[dict[str, Any]] = rule(log).to_pyarrow().to_pylist()
+                    listed = [in_words(row) for row in rule(log).to_pyarrow().to_pylist()]
                     return sorted(listed, key=lambda r: (r["trace_id"], r.get("tool_id") or "", r.get("better") or ""))
 
                 def found(rule: Callable[[Log], Any], mark: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from data.errors import InputError
 from data.mining.goals import normal_goal
-from data.mining.miner import EXAMPLE_SCHEMA, Mined, mine
+from data.mining.miner import EXAMPLE_SCHEMA, Mined, mine, mine_to_folder
 from data.mining.options import PROPENSITY_CLIP, MiningOptions
 from data.mining.report import MiningReport
 from data.mining.rules import NEGATIVE_RULES, POSITIVE_RULES
@@ -48,7 +48,8 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mined]:
     """A folder that an earlier mining of LOG wrote, and what it gave."""
     out = tmp_path_factory.mktemp("first") / "deep" / "mined"
     write_traces(out.parent.parent / "t.parquet", LOG)
-    return out, mine(out.parent.parent / "t.parquet", CATALOG, out)
+    mine_to_folder(out.parent.parent / "t.parquet", CATALOG, out)
+    return out, mine(out.parent.parent / "t.parquet", CATALOG)
 
 
 def test_rows_in_another_order_and_in_several_files_give_the_same_tables(
@@ -107,10 +108,11 @@ def test_an_earlier_result_is_replaced_by_a_later_one_and_kept_where_mining_fail
     shutil.copytree(first[0], out)
     write_traces(tmp_path / "bad.parquet", [call("mail.send", "timeout")])
     with pytest.raises(InputError):
-        mine(tmp_path / "bad.parquet", CATALOG, out)
+        mine_to_folder(tmp_path / "bad.parquet", CATALOG, out)
     assert pq.read_table(out / "examples.parquet").equals(first[1].examples)
     write_traces(tmp_path / "good.parquet", [call("mail.send")])
-    later = mine(tmp_path / "good.parquet", CATALOG, out)
+    later = mine(tmp_path / "good.parquet", CATALOG)
+    mine_to_folder(tmp_path / "good.parquet", CATALOG, out)
     assert pq.read_table(out / "examples.parquet").equals(later.examples)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.parquet", "good.parquet", "mined"]
 
@@ -118,7 +120,7 @@ def test_an_earlier_result_is_replaced_by_a_later_one_and_kept_where_mining_fail
 def test_a_folder_that_holds_other_things_is_not_replaced(tmp_path: Path) -> None:
     write_traces(tmp_path / "t.parquet", LOG)
     with pytest.raises(InputError, match=r"not a mining folder: it holds t\.parquet"):
-        mine(tmp_path / "t.parquet", CATALOG, tmp_path)
+        mine_to_folder(tmp_path / "t.parquet", CATALOG, tmp_path)
     assert (tmp_path / "t.parquet").exists()
 
 
