@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from data.cards import ToolCard
 from data.catalog import Catalog, content_hash
 from data.errors import InputError
-from data.registry.versions import ToolVersions, folded
+from data.registry.versions import Event, ToolVersions, folded
 from data.store.database import Database
 from data.store.registry_rows import read_cards, read_events
 from data.store.tables import card_events, catalog_versions
 
 _LOG = logging.getLogger("toolcrib.registry")
 
-_Last = tuple[int, str, str, str]
-"""The newest event: its number, tool, version and state; so that another registry in the same place is noticed."""
+_Last = tuple[int, datetime, str, str]
+"""The newest event: its number, time, tool and version; so that another registry in the same place is noticed."""
 
 
 class Approved:
@@ -48,7 +48,7 @@ class Approved:
                 return self._digest
             if self._last is not None:
                 events = read_events(connection, since=self._last[0])
-                if events and (events[0].seq, events[0].tool_id, events[0].content, events[0].state) == self._last:
+                if events and _named(events[0]) == self._last:
                     folded(events[1:], onto=self._tools)
                 else:
                     _LOG.warning("the registry is another one or older than before; it is read again whole")
@@ -63,8 +63,7 @@ class Approved:
         self._cards = {content: found[content] for content in order if content in found}
         self._digest = content_hash(self._cards)
         if events:
-            last = events[-1]
-            self._last = (last.seq, last.tool_id, last.content, last.state)
+            self._last = _named(events[-1])
         return self._digest
 
     def load(self) -> Catalog:
@@ -105,8 +104,12 @@ def _identity(database: Database) -> tuple[int, int] | None:
     return None if stat is None else (stat.st_dev, stat.st_ino)
 
 
+def _named(event: Event) -> _Last:
+    return event.seq, event.ts, event.tool_id, event.content
+
+
 def _newest(connection: sa.Connection) -> _Last | None:
     table = card_events.c
-    asked = sa.select(table.seq, table.tool_id, table.content, table.state).order_by(table.seq.desc()).limit(1)
+    asked = sa.select(table.seq, table.ts, table.tool_id, table.content).order_by(table.seq.desc()).limit(1)
     row = connection.execute(asked).one_or_none()
-    return None if row is None else (row.seq, row.tool_id, row.content, row.state)
+    return None if row is None else (row.seq, row.ts, row.tool_id, row.content)
