@@ -37,6 +37,7 @@ MANY_TOOLS = 2
 TIMED = 100
 WARM_UP = 5
 MINED = "mined"
+MINED_TABLES = ("examples", "preferences", "no_tool")
 
 
 @dataclass(frozen=True)
@@ -128,13 +129,16 @@ def _mined(traces: Path, catalog: Catalog, recipe: Recipe, making: Unfinished) -
     folder = making.scratch / MINED
     if "mine" in making.finished and folder.is_dir():
         report = MiningReport.model_validate_json((folder / "report.json").read_text(encoding="utf-8"))
-        tables = [pq.read_table(folder / f"{name}.parquet") for name in ("examples", "preferences", "no_tool")]
-        return Mined(*tables, report)
+        tables = {name: pq.read_table(folder / f"{name}.parquet") for name in MINED_TABLES}
+        return Mined(**tables, report=report)
     log.info("mining %s", traces)
-    if not processes().is_main_process:
-        return mine(traces, catalog, options=recipe.mining)
-    mined = mine(traces, catalog, folder, options=recipe.mining)
-    making.finish("mine", {})
+    mined = mine(traces, catalog, options=recipe.mining)
+    if processes().is_main_process:
+        folder.mkdir(exist_ok=True)
+        for name in MINED_TABLES:
+            pq.write_table(getattr(mined, name), folder / f"{name}.parquet")
+        (folder / "report.json").write_text(mined.report.model_dump_json(), encoding="utf-8")
+        making.finish("mine", {})
     return mined
 
 
