@@ -47,7 +47,7 @@ def main() -> None:
     print(f"{'set':<14} {'form':<10} {'lines':>6} {'traces':>6} {'folded':>6}  examples same / plain's / only here")
     for name in given.sets:
         catalog = load_catalog(given.data / name / "tools.jsonl")
-        plain = [_classed(trace) for trace in load_traces(given.data / name / "traces.jsonl")]
+        plain = [classed(trace) for trace in load_traces(given.data / name / "traces.jsonl")]
         with TemporaryDirectory() as scratch:
             folder = given.keep / name if given.keep else Path(scratch)
             folder.mkdir(parents=True, exist_ok=True)
@@ -55,39 +55,39 @@ def main() -> None:
 
 
 def _compare(name: str, catalog: Catalog, plain: list[Trace], folder: Path) -> None:
-    known = [[trace for trace in steps if trace.tool_id in catalog] for steps in _tasks(plain)]
-    wanted = _mined(folder / "plain.parquet", (trace for steps in known for trace in collapsed(steps)), catalog)
+    known = [[trace for trace in steps if trace.tool_id in catalog] for steps in tasks(plain)]
+    wanted = mined(folder / "plain.parquet", (trace for steps in known for trace in collapsed(steps)), catalog)
     for form, writer in WRITERS.items():
         log = folder / f"{form}.jsonl"
-        write_jsonl(log, (row for steps in _tasks(plain) for row in writer(steps, catalog)))
+        write_jsonl(log, (row for steps in tasks(plain) for row in writer(steps, catalog)))
         running = import_logs([log], form, catalog)
-        found = _mined(folder / f"{form}.parquet", running.traces(), catalog)
+        found = mined(folder / f"{form}.parquet", running.traces(), catalog)
         told = running.report()
         parts = []
         for table in ("examples", "preferences", "no_tool"):
-            here, there = _rows(getattr(found, table)), _rows(getattr(wanted, table))
+            here, there = rows_of(getattr(found, table)), rows_of(getattr(wanted, table))
             parts.append(f"{(here & there).total()} / {there.total()} / {(here - there).total()}")
         head = f"{name:<14} {form:<10} {told.lines:>6} {told.traces:>6} {told.repeats:>6}"
         print(f"{head}  {parts[0]}; preferences {parts[1]}; no-tool {parts[2]}")
 
 
-def _mined(path: Path, traces: Iterable[Trace], catalog: Catalog) -> Mined:
+def mined(path: Path, traces: Iterable[Trace], catalog: Catalog) -> Mined:
     write_traces(path, traces)
     return mine(path, catalog)
 
 
-def _rows(table: pa.Table) -> Counter[tuple[Any, ...]]:
+def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
     """The rows of a mined table as a multiset, without what every form counts its own way."""
     rows = table.drop_columns([name for name in ("step", "ts") if name in table.column_names]).to_pylist()
     return Counter(tuple(sorted((key, str(value)) for key, value in row.items())) for row in rows)
 
 
-def _classed(trace: Trace) -> Trace:
+def classed(trace: Trace) -> Trace:
     vague = trace.outcome == "failure" and trace.error_class == "none"
     return trace.model_copy(update={"error_class": "tool_error"}) if vague else trace
 
 
-def _tasks(plain: list[Trace]) -> Iterator[list[Trace]]:
+def tasks(plain: list[Trace]) -> Iterator[list[Trace]]:
     ordered = sorted(plain, key=lambda trace: (trace.trace_id, trace.step))
     for _, steps in groupby(ordered, key=lambda trace: trace.trace_id):
         yield list(steps)

@@ -96,12 +96,14 @@ spans = sa.Table(
     sa.Column("ts", UtcTime, nullable=False, index=True),
     sa.Column("root", sa.Boolean, nullable=False),
     sa.Column("made", sa.Boolean, nullable=False),
+    sa.Column("made_as", sa.Text),
     sa.Column("sealed", sa.Boolean, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Index("ix_spans_waiting", "made", "tenant", "principal", "trace_id", "ts", "root", "size"),
 )
-"""One row a span that an agent sent. `ts` is when it came; `made`: the traces of its trace stand in the other tables.
+"""One row a span that an agent sent. `ts` is when it came; `made`: what its trace made stands in the other tables,
+under ids that begin with `made_as`.
 
 A row is let go of some time after that, so that what comes late or twice is still known for what it is.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -31,16 +31,9 @@ class TraceKey(NamedTuple):
     principal: str
     trace_id: str
 
-    def numbered(self, number: int) -> str:
-        """The id of a record that the trace makes; the same for the same trace everywhere."""
-        return f"spans-{self._digest().hex()[:32]}-{number}"
-
-    def lock(self) -> int:
-        """A number of 64 bits for the trace."""
-        return int.from_bytes(self._digest()[:8], "big", signed=True)
-
-    def _digest(self) -> bytes:
-        said = "\n".join(f"{len(part)} {part}" for part in self)
+    def digest(self, *more: str) -> bytes:
+        """A hash of the trace, and of `more`."""
+        said = "\n".join(f"{len(part)} {part}" for part in (*self, *more))
         return hashlib.sha256(said.encode()).digest()
 
 
@@ -62,10 +55,16 @@ class Ripeness:
 
 
 class Gathered(NamedTuple):
-    """The spans of a trace in the order in which they came, and when the first did."""
+    """The spans of a trace in the order in which they came, when the first did, and what the records are called that
+    they make: as those that they made before, if they did."""
 
     bodies: list[Any]
     first: datetime
+    made_as: str
+
+    def numbered(self, number: int) -> str:
+        """The id of a record that the trace makes."""
+        return f"{self.made_as}-{number}"
 
 
 class Waiting:
@@ -124,27 +123,30 @@ class Waiting:
 
     def gathered(self, key: TraceKey) -> Gathered:
         """All that is kept of a trace. Raises StoreError for what was sealed under another salt."""
-        wanted = sa.select(spans.c.body, spans.c.sealed, spans.c.ts).where(*_of_trace(key))
+        wanted = sa.select(spans.c.body, spans.c.sealed, spans.c.ts, spans.c.made_as).where(*_of_trace(key))
         with self._database.engine.connect() as connection:
             rows = connection.execute(wanted.order_by(spans.c.ts, spans.c.span_id)).all()
-        bodies = [unpacked(self._text.opened(body) if sealed else body) for body, sealed, _ in rows]
-        return Gathered(bodies, min((ts for _, _, ts in rows), default=datetime.min))
+        bodies = [unpacked(self._text.opened(row.body) if row.sealed else row.body) for row in rows]
+        first = rows[0].ts if rows else datetime.max.replace(tzinfo=UTC)
+        # by the first arrival too: spans that come when all others were let go must not replace what those made
+        fresh = f"spans-{key.digest(first.isoformat()).hex()[:32]}"
+        return Gathered(bodies, first, next((row.made_as for row in rows if row.made_as), fresh))
 
-    def settle(self, key: TraceKey, count: int, records: Sequence[Decision | OutcomeRecord]) -> bool:
-        """Keep what a trace of `count` spans makes, in place of what it made before, all or nothing.
+    def settle(self, key: TraceKey, gathered: Gathered, records: Sequence[Decision | OutcomeRecord]) -> bool:
+        """Keep what the gathered spans make, in place of what they made before, all or nothing.
 
-        The records' ids are the key's, numbered from 0. False, and nothing is changed, where more spans have come.
+        The records' ids are `gathered.numbered`, from 0. False, and nothing is changed, where more spans have come.
         """
         kept = [self._text.applied(one).model_copy(update={"principal": key.principal}) for one in records]
         with self._database.writing() as connection:
             self._lock(connection, key)
             there = sa.select(sa.func.count()).select_from(spans).where(*_of_trace(key))
-            if connection.scalar(there) != count:
+            if connection.scalar(there) != len(gathered.bodies):
                 return False
             for table, name in ((decisions, decisions.c.slice_id), (outcomes, outcomes.c.key)):
-                _remove_numbered(connection, table, name, key)
+                _remove_numbered(connection, table, name, key, gathered)
             self._ledger.append_in(connection, kept)
-            connection.execute(sa.update(spans).where(*_of_trace(key), spans.c.made.is_(False)).values(made=True))
+            connection.execute(sa.update(spans).where(*_of_trace(key)).values(made=True, made_as=gathered.made_as))
         return True
 
     def give_up(self, key: TraceKey) -> None:
@@ -174,15 +176,18 @@ class Waiting:
     def _lock(self, connection: sa.Connection, key: TraceKey) -> None:
         """Two replicas do not make one trace at the same time."""
         if self._database.dialect == "postgresql":  # SQLite has one writer at a time anyhow
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": key.lock()})
+            lock = int.from_bytes(key.digest()[:8], "big", signed=True)
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
 
 
-def _remove_numbered(connection: sa.Connection, table: sa.Table, name: sa.ColumnElement[str], key: TraceKey) -> None:
-    """Remove the rows that `key.numbered` names, which are numbered without a gap."""
+def _remove_numbered(
+    connection: sa.Connection, table: sa.Table, name: sa.ColumnElement[str], key: TraceKey, gathered: Gathered
+) -> None:
+    """Remove the rows that `gathered.numbered` names, which are numbered without a gap."""
     owned = (table.c.tenant == key.tenant, table.c.principal == key.principal)
     start = 0
     while True:
-        names = [key.numbered(number) for number in range(start, start + _AT_ONCE)]
+        names = [gathered.numbered(number) for number in range(start, start + _AT_ONCE)]
         if not connection.execute(sa.delete(table).where(*owned, name.in_(names))).rowcount:
             return
         start += _AT_ONCE

@@ -220,7 +220,7 @@ class Intake:
         try:
             gathered = self._waiting.gathered(key)
             records, calls = self._records(key, gathered, account)
-            if not self._waiting.settle(key, len(gathered.bodies), records):
+            if not self._waiting.settle(key, gathered, records):
                 return False
         except Exception as error:  # one trace's misfortune must not be the end of all that come after it
             if isinstance(error, sa.exc.SQLAlchemyError) and not isinstance(error, _UNFIT):
@@ -238,7 +238,7 @@ class Intake:
     ) -> tuple[list[Decision | OutcomeRecord], int]:
         maker = Maker("otel", self._known_names(), self._judge, account, Tally(), self.settings.redact)
         lines = list(maker.traces(trace_decisions(gathered.bodies, account)))
-        return list(_records_of(key, lines, gathered.first)), len(lines)
+        return list(_records_of(key, lines, gathered)), len(lines)
 
     def _known_names(self) -> Names:
         """The names of the catalog of the moment; of the one before, where the mapping does not fit the new one."""
@@ -265,13 +265,13 @@ class Intake:
                 _LOG.warning("spans call '%s', a name that is %s (may be: %s)", name, how, near or "nothing near")
 
 
-def _records_of(key: TraceKey, lines: Sequence[Trace], first: datetime) -> Iterator[Decision | OutcomeRecord]:
+def _records_of(key: TraceKey, lines: Sequence[Trace], gathered: Gathered) -> Iterator[Decision | OutcomeRecord]:
     """A decision for each step and an outcome for each line. A line without a time has that of the first arrival."""
     number = 0
     steps = groupby(lines, key=lambda line: (line.step, line.goal, line.request, line.menu))
     for place, (_, group) in enumerate(steps):
         same = list(group)
-        head, slice_id = same[0], key.numbered(place)
+        head, slice_id = same[0], gathered.numbered(place)
         body: dict[str, Any] = {}
         if head.menu is not None:
             body["menu"] = [shown.model_dump(mode="json") for shown in head.menu]
@@ -279,7 +279,7 @@ def _records_of(key: TraceKey, lines: Sequence[Trace], first: datetime) -> Itera
             body |= head.caller
         yield Decision(
             slice_id=slice_id,
-            ts=head.ts or first,
+            ts=head.ts or gathered.first,
             tenant=key.tenant,
             principal=key.principal,
             trace_id=key.trace_id,
@@ -296,8 +296,8 @@ def _records_of(key: TraceKey, lines: Sequence[Trace], first: datetime) -> Itera
             yield OutcomeRecord(
                 tenant=key.tenant,
                 principal=key.principal,
-                key=key.numbered(number),
-                ts=line.ts or first,
+                key=gathered.numbered(number),
+                ts=line.ts or gathered.first,
                 slice_id=slice_id,
                 tool_id=line.tool_id,
                 step=line.step,

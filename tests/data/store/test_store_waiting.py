@@ -45,10 +45,13 @@ def batch(*rows: SpanRow, ts: datetime = NOON, principal: str = "ann") -> SpanBa
     return SpanBatch(tenant="acme", principal=principal, ts=ts, spans=rows)
 
 
-def made(number: int, key: TraceKey = KEY) -> list[Decision | OutcomeRecord]:
-    """What a trace of so many calls makes."""
-    names = [key.numbered(place) for place in range(number)]
-    return [one for name in names for one in (decision(name, goal=f"{number} calls"), outcome(name, name))]
+def settled(waiting: Waiting, calls: int, key: TraceKey = KEY) -> bool:
+    """Have the trace make so many calls of the spans that it has."""
+    gathered = waiting.gathered(key)
+    made: list[Decision | OutcomeRecord] = []
+    for name in (gathered.numbered(place) for place in range(calls)):
+        made += [decision(name, goal=f"{calls} calls"), outcome(name, name)]
+    return waiting.settle(key, gathered, made)
 
 
 def test_a_span_counts_once_however_often_it_comes(ledger: Ledger, waiting: Waiting) -> None:
@@ -65,7 +68,7 @@ def test_the_same_trace_id_of_two_senders_is_two_traces(ledger: Ledger, waiting:
     ledger.append([batch(row("a", root=True)), batch(row("a", root=True), principal="bob")])
     keys = waiting.ripe(NOON + SETTLE, WHEN)
     assert sorted(key.principal for key in keys) == ["ann", "bob"]
-    assert keys[0].numbered(0) != keys[1].numbered(0)
+    assert len({waiting.gathered(key).numbered(0) for key in keys}) == 2
 
 
 def test_a_trace_is_ripe_soon_after_its_root_and_late_without(ledger: Ledger, waiting: Waiting) -> None:
@@ -84,7 +87,7 @@ def test_a_trace_that_never_rests_is_ripe_at_an_age(ledger: Ledger, waiting: Wai
         ledger.append([batch(row(str(minute)), ts=at(minute))])
     assert waiting.ripe(at(59), WHEN) == []
     assert waiting.ripe(at(60), WHEN) == [KEY]
-    waiting.settle(KEY, 61, [])
+    settled(waiting, 0)
     ledger.append([batch(row("more"), ts=at(61))])
     assert waiting.ripe(at(62), WHEN) == [], "what was made does not count again"
 
@@ -92,24 +95,27 @@ def test_a_trace_that_never_rests_is_ripe_at_an_age(ledger: Ledger, waiting: Wai
 def test_what_a_trace_makes_replaces_what_it_made(ledger: Ledger, waiting: Waiting) -> None:
     ledger.append([decision("of the service"), outcome("k", "of the service")])
     ledger.append([batch(row("a"), row("b"))])
-    assert waiting.settle(KEY, 2, made(3))
+    assert settled(waiting, 3)
     assert waiting.ripe(at(1000), WHEN) == []
     ledger.append([batch(row("c"))])
     assert waiting.ripe(at(1000), WHEN) == [KEY]
-    assert waiting.settle(KEY, 3, made(2))
+    assert settled(waiting, 2)
     assert sorted(trace.goal for trace in ledger.traces()) == ["2 calls", "2 calls", "find the invoice"]
 
 
 def test_a_trace_of_more_spans_than_were_read_is_left_as_it_is(ledger: Ledger, waiting: Waiting) -> None:
     ledger.append([batch(row("a"), row("b"))])
-    assert not waiting.settle(KEY, 1, made(1))
+    gathered = waiting.gathered(KEY)
+    ledger.append([batch(row("c"))])
+    name = gathered.numbered(0)
+    assert not waiting.settle(KEY, gathered, [decision(name), outcome(name, name)])
     assert list(ledger.traces()) == []
-    assert waiting.waiting() == 2
+    assert waiting.waiting() == 3
 
 
 def test_what_was_given_up_is_not_ripe_and_nothing_is_lost_by_it(ledger: Ledger, waiting: Waiting) -> None:
     ledger.append([batch(row("a"))])
-    waiting.settle(KEY, 1, made(1))
+    settled(waiting, 1)
     ledger.append([batch(row("b"))])
     waiting.give_up(KEY)
     assert waiting.ripe(at(1000), WHEN) == []
@@ -119,11 +125,28 @@ def test_what_was_given_up_is_not_ripe_and_nothing_is_lost_by_it(ledger: Ledger,
 def test_spans_are_let_go_when_the_whole_trace_was_made_and_has_rested(ledger: Ledger, waiting: Waiting) -> None:
     ledger.append([batch(row("a")), batch(row("b"), ts=at(5)), batch(row("c", trace_id="other"))])
     assert waiting.let_go(at(100)) == 0, "not made yet"
-    waiting.settle(KEY, 2, made(1))
+    settled(waiting, 1)
     assert waiting.let_go(at(5)) == 0, "its last span came at five"
     assert waiting.let_go(at(6)) == 2
     assert waiting.held("acme", "ann", ["t", "other"]).keys() == {"other"}
     assert len(list(ledger.traces())) == 1
+
+
+def test_what_comes_when_all_else_was_let_go_replaces_nothing(ledger: Ledger, waiting: Waiting) -> None:
+    ledger.append([batch(row("a"))])
+    settled(waiting, 2)
+    waiting.let_go(at(1))
+    ledger.append([batch(row("late"), ts=at(30))])
+    settled(waiting, 1)
+    assert sorted(trace.goal for trace in ledger.traces()) == ["1 calls", "2 calls", "2 calls"]
+
+
+def test_a_replica_whose_clock_is_behind_makes_the_same_trace(ledger: Ledger, waiting: Waiting) -> None:
+    ledger.append([batch(row("a"))])
+    settled(waiting, 2)
+    ledger.append([batch(row("b"), ts=at(-3))])
+    settled(waiting, 3)
+    assert [trace.goal for trace in ledger.traces()] == ["3 calls"] * 3
 
 
 def test_a_person_is_forgotten_with_the_spans_and_old_ones_expire(ledger: Ledger, waiting: Waiting) -> None:
@@ -150,8 +173,9 @@ def test_sealed_spans_are_read_with_their_salt_alone(ledger: Ledger) -> None:
 def test_what_a_sealed_trace_makes_is_hashed_and_its_senders_name_only_once(ledger: Ledger) -> None:
     ledger.append([SALTED.applied(batch(row("a")))])
     key = KEY._replace(principal=SALTED.principal("ann"))
-    assert Waiting(ledger, SALTED).settle(key, 1, made(1, key))
-    found = ledger.decision(key.numbered(0))
+    waiting = Waiting(ledger, SALTED)
+    assert settled(waiting, 1, key)
+    found = ledger.decision(waiting.gathered(key).numbered(0))
     assert found is not None
     assert (found.principal, found.hashed) == (key.principal, True)
     assert ledger.unpaired().hashed == 1

@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("ts", sa.DateTime(timezone=True), nullable=False),
         sa.Column("root", sa.Boolean, nullable=False),
         sa.Column("made", sa.Boolean, nullable=False),
+        sa.Column("made_as", sa.Text),
         sa.Column("sealed", sa.Boolean, nullable=False),
         sa.Column("size", sa.BigInteger, nullable=False),
         sa.Column("body", sa.LargeBinary, nullable=False),
