@@ -24,15 +24,18 @@ from toolcrib.slices import show_menu, withheld
 from training.evaluation import evaluate
 from training.pipeline import train
 from training.plots import save_figures
-from training.tracking import record_evaluation
+from training.recorded import record_evaluation
+from training.report.curves import learning_curve
+from training.report.page import save_page
 
 _STEPS = 6
+_NOTE = "BFCL's requests, 40% held out of the log that the bundle was trained on."
 
 
 def demo(out: Path) -> None:
     """Run the loop into the folder `out`, overwriting what an earlier demo left there.
 
-    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/, bundle/, evaluation.json and plots/.
+    Writes catalog.jsonl, traces.parquet, queries.jsonl, mined/, bundle/, evaluation.json, report.html and plots/.
     InputError where bfcl-eval is missing.
     """
     with _step(1, "Import BFCL's tools and requests; add permissions; hold out 40% of the requests"):
@@ -50,11 +53,13 @@ def demo(out: Path) -> None:
         bundle = train(catalog, out / "traces.parquet", recipe_for(catalog), out / "bundle").bundle
     with _step(5, "Evaluate on the held-out queries, beside the baselines"):
         report = evaluate(bundle, catalog, sides.queries)
+        report["learning_curve"] = learning_curve(bundle, catalog, sides.queries)
         write_jsonl(out / "evaluation.json", [report])
         save_figures(report, out / "plots")
-        if (run_id := load_bundle(bundle).manifest.mlflow_run) is not None:
-            record_evaluation(run_id, report)
+        page = save_page(report, out / "report.html", "toolcrib demo", _NOTE)
+        record_evaluation(report, trained_by=load_bundle(bundle).manifest.mlflow_run, note=_NOTE)
         show_evaluation(report)
+        say(f"the whole report, with what went wrong and where the fix lives: {page}", style="bold")
     with _step(6, "Three requests, as the caller sees them, and what was withheld (operators only)"):
         _show_requests(bundle, catalog)
     say()

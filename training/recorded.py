@@ -39,8 +39,8 @@ def record_evaluation(
         tags["mlflow.parentRunId"] = trained_by
     with track(root, name="evaluation", tags=tags) as run:
         run.parameters({"bundle": report["bundle_version"], "catalog": report["catalog_version"], "note": note})
-        parts = ("rungs", "abstention", "calibration", "chain", "menu", "latency_ms", "queries")
-        run.metrics({name: report[name] for name in parts})
+        parts = ("rungs", "abstention", "chain", "menu", "latency_ms", "queries")
+        run.metrics({**{name: report[name] for name in parts}, "calibration": _calibration(report["calibration"])})
         run.metrics({f"failures.{kind}": row["count"] for kind, row in report["failures"].items()})
         run.document(report, REPORT)
         run.text(page(report, note=note), PAGE)
@@ -87,6 +87,12 @@ def _report(client: Any, run: Any) -> dict[str, Any]:
         found = Path(client.download_artifacts(run.info.run_id, REPORT, folder))
         report: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
     return report
+
+
+def _calibration(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The errors of the whole and of warm and cold tools; domains have names that no metric may have."""
+    slices = {name: part["ece"] for name, part in (found.get("slices") or {}).items() if "ece" in part}
+    return {"ece": found["ece"], **{f"{name}.ece": value for name, value in slices.items()}}
 
 
 def _knows(root: Path, run_id: str) -> bool:

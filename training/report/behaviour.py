@@ -97,12 +97,18 @@ def reliability(report: Mapping[str, Any]) -> Html | None:
     bins = calibration.get("bins") or []
     if not bins:
         return None
-    said = [Series("observed", "cold", [(b["predicted"], b["observed"]) for b in bins])]
+    parts = {name: part for name, part in (calibration.get("slices") or {}).items() if part.get("ece") is not None}
+    said = [Series("all candidates", "all", [(b["predicted"], b["observed"]) for b in bins])]
+    said += [
+        Series(_LOOKS[name], name, [(b["predicted"], b["observed"]) for b in part["bins"]])
+        for name, part in parts.items()
+    ]
+    apart = "".join(f", {_LOOKS[name]} {part['ece']:.3f}" for name, part in parts.items())
     marks = [(v, f"{v:g}") for v in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
     highest = bins[-1]
     caption = (
-        f"On the dashed line, what was said came true. Calibration error {calibration['ece']:.3f}. In the highest bin "
-        f"{percent(highest['predicted'])} was said and {percent(highest['observed'])} was right "
+        f"On the dashed line, what was said came true. Calibration error {calibration['ece']:.3f}{apart}. In the "
+        f"highest bin {percent(highest['predicted'])} was said and {percent(highest['observed'])} was right "
         f"({count(highest['count'])} cases): {_honest(highest)}."
     )
     drawn = lines(
@@ -130,6 +136,10 @@ def abstention(report: Mapping[str, Any]) -> Html | None:
     known = [Bar(label, 0.0, value, percent(value), look) for label, value, look in rows if value is not None]
     if not known:
         return None
+    gone = found.get("removed_gold") or {}
+    if gone.get("recall") is not None:
+        label = f"the same requests without their right tools (n = {count(gone['n'])}), turned away"
+        known.append(Bar(label, 0.0, gone["recall"], percent(gone["recall"]), "good"))
     auroc = found.get("auroc")
     told = "" if auroc is None else f" Told apart {percent(auroc)} of the time (AUROC; a coin: 50%)."
     return join(
