@@ -27,6 +27,7 @@ from data.traces import ErrorClass
 from serving.disclosure import shown_id
 from serving.judged import Judged
 from serving.menu import MAX_TOOLS, MenuLimits
+from serving.missing import could_connect, missing_connections
 from serving.selector import Selector, Unavailable
 from serving.slice import Abstention, Failure, Recovery, Slice
 
@@ -93,7 +94,7 @@ def recover(
     if fits and tries < MAX_TRIES:
         return selector.show(judged, limits, request_id, Recovery(tries=tries, failed=failed, advice=advice))
     near = _near_misses(selector, judged)
-    missing = _missing_connections(selector, judged, failed, down)
+    missing = missing_connections(selector, judged, down, _left_out(selector, failed))
     advice = _what_instead(tries, near, missing)
     stance = judged.stance
     if stance.outcome != "missing_capability":
@@ -170,38 +171,13 @@ def _near_misses(selector: Selector, judged: Judged) -> tuple[str, ...]:
     return tuple(card.tool_id for card in cards if not card.core)[:_NAMED]
 
 
-def _missing_connections(
-    selector: Selector, judged: Judged, failed: tuple[Failure, ...], down: Unavailable
-) -> tuple[str, ...]:
-    """Connections whose tools would be among the best for this step, of tools that may be told of without them."""
-    who, catalog = judged.who, selector.catalog
-    held = set(who.connections)
-    offered = {name for card in catalog if card.advertise for name in card.requires.connections} - held
-    if not offered:
-        return ()
-    connected = who.model_copy(update={"connections": tuple(sorted(held | offered))})
-    mask = selector.index.mask
-    now, then = mask.apply(who, down.ids).allowed, mask.apply(connected, down.ids).allowed
-    told = [row for row in np.flatnonzero(then & ~now).tolist() if catalog.cards[row].advertise]
-    if not told:
-        return ()
-    kept = {*told, *np.flatnonzero(now).tolist()}
-    without = {tool: "unadvertised" for tool, row in catalog.row.items() if row not in kept}
-    best = selector.judge(judged.goal, connected, down=down, without=without | _left_out(selector, failed))
-    if not best.stands:
-        return ()
-    wanted = [row for row in best.rows.tolist()[:_NAMED] if row in set(told)]
-    names = [name for row in wanted for name in catalog.cards[row].requires.connections if name not in held]
-    return tuple(dict.fromkeys(names))
-
-
 def _what_instead(tries: int, near: tuple[str, ...], missing: tuple[str, ...]) -> str:
     said = [
         f"{tries} calls for this step failed." if tries >= MAX_TRIES else "No other available tool fits this step.",
         "Do not ask for tools for it again.",
     ]
     if missing:
-        said.append(f"The user could connect: {', '.join(missing)}.")
+        said.append(could_connect(missing))
     said.append("Tell the user what failed and ask how to go on." if tries >= MAX_TRIES else "Say what is missing.")
     if near:
         said.append(f"Nearest: {', '.join(near)}.")

@@ -37,6 +37,7 @@ from serving.judged import Judged, Run, merged
 from serving.mask import MaskResult
 from serving.memory import UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
+from serving.missing import told_what_is_missing
 from serving.past import doubt, fitting, known_share, refuse_foreign
 from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
 from serving.query import resolve_query
@@ -187,7 +188,9 @@ class Selector:
         that is empty or too long and for a limit that is none.
         """
         limits = self.limits(max_tools, token_budget)
-        return self.show(self.judge(subgoal, caller), limits, request_id or uuid.uuid4().hex)
+        down = self.down  # one moment for all
+        judged = told_what_is_missing(self, self.judge(subgoal, caller, down=down), down)
+        return self.show(judged, limits, request_id or uuid.uuid4().hex)
 
     def judge(
         self,

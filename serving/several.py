@@ -15,6 +15,7 @@ import numpy as np
 from data.context import MAX_GOAL_CHARACTERS, MAX_SUBGOALS, Caller, Subgoal
 from data.errors import InputError
 from serving.judged import Judged, Run
+from serving.missing import told_what_is_missing
 from serving.retrieval import serving_any
 from serving.selector import Selector
 from serving.slice import Abstention, MenuEntry, Part, Slice, StageRecord, Verdict
@@ -51,7 +52,7 @@ def select_several(
     known: dict[Subgoal | str, Judged] = {}
     for subgoal in subgoals:
         if subgoal not in known:
-            known[subgoal] = selector.judge(subgoal, caller, down=down)
+            known[subgoal] = told_what_is_missing(selector, selector.judge(subgoal, caller, down=down), down)
     judged = [known[subgoal] for subgoal in subgoals]
     distinct = list(known.values())
     _gather_runs(run, distinct)
@@ -150,7 +151,8 @@ def _abstention(judged: Sequence[Judged]) -> Abstention:
         for one in dict.fromkeys(judged)
         if one.stance.outcome != "menu" and one.stance.advice
     ]
-    return Abstention(outcome=outcome, advice=" ".join(advice))
+    missing = dict.fromkeys(name for one in judged for name in one.stance.missing_connections)
+    return Abstention(outcome=outcome, advice=" ".join(advice), missing_connections=tuple(missing))
 
 
 def _short(goal: str) -> str:

@@ -36,12 +36,16 @@ class MenuEntry(Frozen):
 
 
 class Abstention(Frozen):
-    """Whether anything fits. `fit`: the probability that some tool does; `outcome` "menu": the menu stands."""
+    """Whether anything fits. `fit`: the probability that some tool does; `outcome` "menu": the menu stands.
+
+    `missing_connections`: where nothing fits, those that the caller lacks, may be told of, and would be served by.
+    """
 
     outcome: Outcome = "menu"
     fit: float | None = None
     threshold: float | None = None
     advice: str = ""
+    missing_connections: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
 
 
 class StageRecord(Frozen):
