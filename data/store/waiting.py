@@ -76,13 +76,17 @@ class Waiting:
 
     def held(self, tenant: str, principal: str, trace_ids: Collection[str]) -> dict[str, Held]:
         """How much is kept of these traces of a sender; a trace of which nothing is kept is left out."""
-        wanted = (
-            sa.select(spans.c.trace_id, sa.func.count(), sa.func.sum(spans.c.size))
-            .where(*_of_sender(tenant, self._text.principal(principal)), spans.c.trace_id.in_(trace_ids))
-            .group_by(spans.c.trace_id)
-        )
+        owned, ids = _of_sender(tenant, self._text.principal(principal)), list(trace_ids)
+        found: dict[str, Held] = {}
         with self._database.engine.connect() as connection:
-            return {trace_id: Held(count, int(size)) for trace_id, count, size in connection.execute(wanted)}
+            for start in range(0, len(ids), _AT_ONCE):
+                wanted = (
+                    sa.select(spans.c.trace_id, sa.func.count(), sa.func.sum(spans.c.size))
+                    .where(*owned, spans.c.trace_id.in_(ids[start : start + _AT_ONCE]))
+                    .group_by(spans.c.trace_id)
+                )
+                found |= {trace_id: Held(count, int(size)) for trace_id, count, size in connection.execute(wanted)}
+        return found
 
     def total(self, tenant: str, principal: str) -> int:
         """Bytes that are kept of a sender's spans."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -50,6 +50,7 @@ TOO_DEEP = "spans whose attributes are nested too deeply"
 TRACE_FULL = "spans beyond the bound of one trace"
 _TRACE_ID, _SPAN_ID = re.compile(r"(?!0+$)[0-9a-f]{32}"), re.compile(r"(?!0+$)[0-9a-f]{16}")
 _LOOK_S = 1.0
+_LET_GO_LOOKS = 60
 _AGAIN_S = 5
 _SENDER_AGAIN_S = 60
 _UNFIT = (sa.exc.DataError, sa.exc.IntegrityError)
@@ -184,11 +185,12 @@ class Intake:
     async def run(self) -> None:
         """Make what is due again and again, and let go of what was made, until cancelled."""
         loop = asyncio.get_running_loop()
-        while True:
+        for look in count():
             try:
                 await loop.run_in_executor(None, self.make)
-                await loop.run_in_executor(None, self.let_go)
-            except (sa.exc.SQLAlchemyError, StoreError) as error:
+                if look % _LET_GO_LOOKS == 0:
+                    await loop.run_in_executor(None, self.let_go)
+            except Exception as error:  # the task has to go on trying, whatever stands in its way
                 _LOG.warning("streamed traces wait for the database: %s", type(error).__name__)
             await asyncio.sleep(_LOOK_S)
 
