@@ -127,6 +127,11 @@ class LexicalIndex:
         bm25 = self._sum([*sure, *unsure], len(sure), view)
         return LexicalScores(bm25=bm25, name=self._name_share(read, {*read.words, *unsure}), exact=self._exact(query))
 
+    @property
+    def words_held(self) -> int:
+        """Tokens that are kept, also those that no card holds any more."""
+        return len(self._read.lexicon)
+
     # What a tenant can see
 
     def _seen_by(self, owner: str | None) -> NDArray[np.bool_] | None:
@@ -213,4 +218,4 @@ class LexicalIndex:
 
     def _has_outgrown_its_cards(self) -> bool:
         held = int(np.count_nonzero(np.diff(self._text.start)))
-        return len(self._read.lexicon) > _FORGOTTEN * held + 10_000
+        return self.words_held > _FORGOTTEN * held + 10_000

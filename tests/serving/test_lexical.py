@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import bm25s
 import numpy as np
 import pytest
 
 from data.cards import ToolCard
 from serving.lexical import LexicalIndex, LexicalScores
+from serving.readings import Lexicon, read_cards
+from serving.tokens import content_words, tokenize
 
 
 def card(name: str, description: str = "", *, domain: str = "srv", **fields: object) -> ToolCard:
@@ -184,3 +187,42 @@ def test_encoded_data_in_one_description_leaves_the_other_tools_in_their_order()
     index = LexicalIndex.build(noisy)
     for query in ("search table record", "create edge", "calender event"):
         assert best(query, 3, index, noisy) == best(query, 3)
+
+
+@pytest.mark.parametrize("query", ["search table record", "list all the issues of a project that I can use", "look through message"])
+def test_the_scores_are_those_of_bm25(query: str) -> None:
+    """Beside another's implementation, in the same form, over the same tokens."""
+    readings = read_cards(CARDS, Lexicon())
+    rows = [slice(readings.start[row], readings.start[row + 1]) for row in range(len(CARDS))]
+    documents = [np.repeat(readings.token[row], readings.times[row]).tolist() for row in rows]
+    other = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+    other.index((documents, readings.lexicon.numbers), create_empty_token=False, show_progress=False)
+    words = [word for word in content_words(tokenize(query).words) if word in readings.lexicon.numbers]
+    expected = other.get_scores_from_ids([readings.lexicon.numbers[word] for word in words])
+    np.testing.assert_allclose(INDEX.scores(" ".join(words)).bm25, expected, rtol=1e-5)
+
+
+def test_an_index_that_followed_scores_as_one_built_afresh_however_often() -> None:
+    cards, index = CARDS[:6], LexicalIndex.build(CARDS[:6])
+    dice = random.Random(5)
+    for turn in range(30):
+        changed = dice.sample(CARDS, 6)
+        changed[0] = card(f"tool_{turn}", f"word{turn} for everybody")
+        kept = np.array([cards.index(one) if one in cards else -1 for one in changed])
+        index, cards = LexicalIndex.build(changed, index, kept), changed
+        fresh = LexicalIndex.build(cards)
+        for query in (*(one.name for one in cards), f"wrd{turn}", f"word{turn - 1}", "calender event"):
+            one, two = index.scores(query), fresh.scores(query)
+            assert np.array_equal(one.bm25, two.bm25), query
+            assert np.array_equal(one.name, two.name), query
+            assert np.array_equal(one.exact, two.exact), query
+
+
+def test_words_that_no_card_has_any_more_are_let_go_of() -> None:
+    long = [card(f"t{i}", " ".join(f"word{number}x" for number in range(i * 400, i * 400 + 400))) for i in range(60)]
+    index = LexicalIndex.build(long)
+    held = index.words_held
+    for turn in range(3):
+        index = LexicalIndex.build([card("short", f"turn {turn}")], index, np.array([-1]))
+    assert held > 20_000
+    assert index.words_held < 20
