@@ -13,10 +13,12 @@ from typing import Any
 import httpx
 from starlette.testclient import TestClient
 
+from data.catalog import Catalog
 from serving.door.assembly import Assembly
 from serving.door.identity import Authenticator
 from serving.door.keys import digest, new_key
 from serving.door.settings import load_settings
+from serving.following import Followed
 from serving.watch import Source
 
 ORDER = {"type": "string", "pattern": "^A-[0-9]+$"}
@@ -146,18 +148,20 @@ def open_shop(
     folder: Path,
     tools: list[dict[str, Any]] | None = None,
     *,
+    catalog: Followed[Catalog] | None = None,
     bundle: Source | None = None,
     policy: Path | None = None,
     people: Mapping[str, Mapping[str, Any]] = PEOPLE,
     **settings: Any,
 ) -> Iterator[Shop]:
-    """The service on a folder that has, or gets, its files: catalog.jsonl, service.yaml, traces.db, traces.spool."""
-    catalog = write_catalog(folder / "catalog.jsonl", TOOLS if tools is None else tools)
+    """The service on a folder that has, or gets, its files: catalog.jsonl, service.yaml, traces.db, traces.spool; the
+    catalog comes from elsewhere if one is given."""
+    file = write_catalog(folder / "catalog.jsonl", TOOLS if tools is None else tools)
     config = write_config(folder / "service.yaml", people, **settings)
     loaded = load_settings(config)
     assembly = Assembly(
         loaded,
-        catalog=catalog,
+        catalog=file if catalog is None else catalog,
         bundle=bundle,
         authenticator=Authenticator(loaded.identity, source=config),
         policy=policy,
