@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.cards import ToolCard
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import ToolcribError
 from serving.explore import Showings
+from serving.lately import Lately, Success
 from serving.policy import RiskPolicy
 from serving.selector import Selector, Versions
 
@@ -55,6 +57,7 @@ class Live:
         self._current = selector
         self._policy: RiskPolicy | None = None
         self._showings = Showings()
+        self._lately = Lately()
         self._down = self.withdrawn = frozenset[str]()
         self._swapping, self._changing = Lock(), Lock()
 
@@ -80,6 +83,10 @@ class Live:
                 if self._policy is not None:
                     fresh = fresh.with_policy(self._policy)
                 fresh = fresh.with_showings(self._showings)
+                # vectors of another encoder say nothing to this one
+                if fresh.versions.bundle != self._current.versions.bundle:
+                    self._lately = Lately()
+                fresh = fresh.with_lately(self._lately)
                 self._hide(fresh)
                 self._current = fresh
             _LOG.info("swapped: catalog %s, bundle %s", fresh.versions.catalog, fresh.versions.bundle)
@@ -110,6 +117,14 @@ class Live:
             if showings.version != self._showings.version:
                 self._showings = showings
                 self._current = self._current.with_showings(showings)
+
+    def learn(self, bundle: str, success: Success, vector: NDArray[np.float32]) -> None:
+        """One more success, from the next request on and until another bundle serves. `bundle`: whose vector it is."""
+        with self._changing:
+            lately = self._lately.with_success(success, vector)
+            if lately is not self._lately and bundle == self._current.versions.bundle:
+                self._lately = lately
+                self._current = self._current.with_lately(lately)
 
     def _hide(self, selector: Selector) -> None:
         selector.set_unavailable(self._down | {tool for tool in self.withdrawn if tool in selector.catalog})

@@ -7,6 +7,7 @@ keeps its card vector and a count of zero, and the relevance head sees the count
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,7 @@ FAILURE_PRIOR = 4.0
 _NOTHING = -1
 _UNKNOWN = -2
 _HIDDEN = np.float32(-2.0)  # below any cosine
+_THE_SAME = 0.9999
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,36 @@ class UsageMemory:
         rate = failures / (counts + failures + FAILURE_PRIOR)
         vote, nearest, nothing, reach = self._votes(similar, n, allowed)
         return UsageScores(centroid, shrunk, vote, nearest, counts, rate.astype(np.float32), nothing, reach)
+
+    def extended(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> UsageMemory:
+        """This memory with more successes: unit vectors (k, d) of subgoals, and the catalog rows (k,) that served them.
+
+        The same as a memory made of both pasts, each new subgoal a group of its own; this one stays as it is.
+        """
+        other = copy.copy(self)
+        start, n = len(self._vectors), len(self._cards)
+        fresh = np.arange(start, start + len(rows))
+        other._vectors = np.concatenate([self._vectors, vectors.astype(np.float32)])
+        other._group = np.concatenate([self._group, -1 - np.arange(len(rows))])
+        other._voters = np.concatenate([self._voters, np.ones(len(rows), np.bool_)])
+        weight = np.ones(len(rows), np.float32)
+        other._good = _Links(*(np.concatenate(pair) for pair in zip(self._good, (fresh, rows, weight), strict=True)))
+        more = np.bincount(rows, minlength=n)
+        other.counts = self.counts + more.astype(np.float32)
+        other.observations = self.observations + more
+        other._used = np.flatnonzero(other.counts > 0)
+        touched, nobody = np.flatnonzero(more), np.zeros(len(other._vectors), np.bool_)
+        sums = other._sum(nobody, touched)
+        other._centroids, other._shrunk = (np.empty((len(other._used), vectors.shape[1]), np.float32) for _ in "ab")
+        kept, changed = np.searchsorted(other._used, self._used), np.searchsorted(other._used, touched)
+        other._centroids[kept], other._shrunk[kept] = self._centroids, self._shrunk
+        other._centroids[changed], other._shrunk[changed] = unit(sums), _shrink(self._cards[touched], sums)
+        return other
+
+    def knows(self, vector: NDArray[np.float32], row: int) -> bool:
+        """Whether the tool of this catalog row has served just this subgoal before, by its unit vector (d,)."""
+        served = self._vectors[self._good.query[self._good.tool == row]]
+        return bool(len(served)) and float((served @ vector).max()) > _THE_SAME
 
     def _weights(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Per tool (n,): the weight of the subgoals it served, and of those where it failed, without those `gone`."""

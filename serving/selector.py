@@ -34,6 +34,8 @@ from serving.features import Signals
 from serving.index import Index, build_index, load_models
 from serving.interaction import InteractionWeights
 from serving.judged import Judged, Run, merged
+from serving.lately import Lately
+from serving.lru import Lru
 from serving.mask import MaskResult
 from serving.memory import UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
@@ -51,6 +53,7 @@ from serving.tiebreak import tiebreak
 UNTRAINED = "none"
 
 _LOG = logging.getLogger("toolcrib.selector")
+_EXTENDED = 64
 _LIMITS = ("max_tools", "token_budget")
 
 
@@ -113,7 +116,9 @@ class Selector:
         self.down = _unavailable(())
         self._spent = np.zeros(len(catalog), np.int64)
         self._seen_days = _days([card.first_seen for card in catalog.cards])
-        self.memory = lru_cache(maxsize=64)(self._memory_of)
+        self._lately = Lately()
+        self._bundled = lru_cache(maxsize=64)(self._memory_of)
+        self._extended: Lru[tuple[str, str], UsageMemory] = Lru(_EXTENDED)
         self._filtered = lru_cache(maxsize=64)(self._filter_record)
         self._tokens = self._token_costs(earlier)
         self._core = [row for row, card in enumerate(catalog.cards) if card.core]
@@ -155,6 +160,29 @@ class Selector:
         other.versions = self.versions._replace(showings=showings.version)
         return other
 
+    def with_lately(self, lately: Lately) -> Selector:
+        """A selector that differs in what was served since the bundle was trained and shares all that was loaded."""
+        other = copy.copy(self)
+        other._lately = lately
+        return other
+
+    def memory(self, tenant: str) -> UsageMemory | None:
+        """The past as one tenant sees it, that of the bundle and what was served since."""
+        bundled, version = self._bundled(tenant), self._lately.version(tenant)
+        if bundled is None or not version:
+            return bundled
+        found = self._extended.get((tenant, version))
+        if found is None:
+            row = self.catalog.row
+            seen = [
+                (row[success.tool_id], vector) for success, vector in self._lately.of(tenant) if success.tool_id in row
+            ]
+            found = bundled
+            if seen:
+                found = bundled.extended(np.stack([vector for _, vector in seen]), np.array([at for at, _ in seen]))
+            self._extended.put((tenant, version), found, 1)
+        return found
+
     def explore_rate(self, tenant: str) -> float:
         """The share of a tenant's requests that may try a tool."""
         return self.settings.explore_rates.get(tenant, self.settings.explore_rate)
@@ -169,8 +197,9 @@ class Selector:
         self.down = _unavailable(tool_ids)
 
     def caller_key(self, caller: Caller) -> str:
-        """Names all that a decision takes from who asks, and from which tools are down at this moment."""
-        return _caller_key(caller, self.down)
+        """Names all that a decision takes from who asks, from which tools are down at this moment, and from what was
+        served lately."""
+        return _caller_key(caller, self.down, self._lately)
 
     def select(
         self,
@@ -241,7 +270,7 @@ class Selector:
             goal=goal,
             query=query,
             who=who,
-            caller_key=_caller_key(who, down),
+            caller_key=_caller_key(who, down, self._lately),
             rows=rows[order],
             relevant=relevant[order],
             stance=stance,
@@ -344,6 +373,11 @@ class Selector:
             return None
         found = self._embeddings.kept(self._embedding_key(query))
         return None if found is None else found.vectors[0]
+
+    def embed(self, query: str) -> NDArray[np.float32] | None:
+        """The unit vector (d,) of a query as decisions see it; None without an encoder, or where it fails."""
+        encoded = self._encode(query, Run())
+        return None if encoded is None else encoded.vectors[0]
 
     def token_cost(self, tool_id: str) -> int:
         """Tokens that a tool takes on the menu."""
@@ -576,5 +610,6 @@ def _unavailable(tool_ids: Iterable[str]) -> Unavailable:
     return Unavailable(ids, content_hash(sorted(ids)))
 
 
-def _caller_key(caller: Caller, down: Unavailable) -> str:
-    return content_hash([caller.model_dump_json(), down.key])[:16]
+def _caller_key(caller: Caller, down: Unavailable, lately: Lately) -> str:
+    version = lately.version(caller.tenant)
+    return content_hash([caller.model_dump_json(), down.key, *([version] if version else [])])[:16]
