@@ -68,6 +68,8 @@ def test_the_loop_from_tools_and_logs_to_a_promoted_bundle(run: Run, here: Path,
     made = run("train", "-c", "catalog.jsonl", "-t", "traces.parquet", "-r", recipe, "-o", "bundle")
     assert made.code == 0, made.err
     assert "bundle written to bundle" in made.out
+    assert "report written to bundle.report.html" in made.out
+    assert "held out of fine-tuning" in (here / "bundle.report.html").read_text()
     version = load_bundle(here / "bundle").version
 
     measured = run("evaluate", "-b", "bundle", "-c", "catalog.jsonl", "-q", queries, "--json")

@@ -16,6 +16,13 @@ RANKED = {"a": 0.8, "b": 0.5, "c": 0.2}
     [
         ("split", answer(["a", "c"], RANKED), "1 of 2 right tools shown"),
         ("withheld", answer(["z"], RANKED, dropped={"z": "scopes"}), "by the rule 'scopes'"),
+        ("withheld", answer(["z"], RANKED, dropped={"z": "tenant"}, outcome="ask"), "by the rule 'tenant'"),
+        ("withheld", answer(["a", "z"], RANKED, dropped={"z": "scopes"}), "by the rule 'scopes'"),
+        (
+            "turned_away",
+            answer(["z"], RANKED, dropped={"z": "env"}, alternatives={"z": ("y",)}, outcome="ask", fit=0.2),
+            "chance that a tool fits: 0.200",
+        ),
         ("not_retrieved", answer(["z"], RANKED), "best candidate's relevance 0.800"),
         ("turned_away", answer(["a"], RANKED, outcome="missing_capability", fit=0.1), "chance that a tool fits: 0.100"),
         ("below_menu", answer(["c"], RANKED, limits={"c": "max_tools"}), "rank 3 (limit: max_tools)"),

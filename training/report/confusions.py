@@ -36,7 +36,7 @@ def confusions(answers: Sequence[Answer], catalog: Catalog, vectors: Floats | No
         if answer.good and answer.shown and answer.shown[0] not in answer.good:
             ranked = [tool for tool in answer.slice.ranking if tool in answer.good]
             pairs[ranked[0] if ranked else answer.query.gold[0], answer.shown[0]].append(answer.query.text)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (gold, instead), texts in pairs.items():
         alike = _similarity(gold, instead, catalog, vectors)
         back = len(pairs.get((instead, gold), ()))

@@ -43,6 +43,8 @@ def failure_of(answer: Answer) -> Failure | None:
     if not query.gold:
         return _shown_for_nothing(answer)
     lost = _lost(answer.shown, answer)
+    if (rule := _rule_against(lost, answer)) is not None:
+        return Failure("withheld", answer, 0.0, f"by the rule '{rule}'")
     if answer.turned_away:
         fit = answer.slice.abstention.fit or 0.0
         return Failure("turned_away", answer, 1.0 - fit, f"chance that a tool fits: {fit:.3f}")
@@ -51,7 +53,7 @@ def failure_of(answer: Answer) -> Failure | None:
     if len(lost) < len(set(query.gold)):
         found = len(set(query.gold)) - len(lost)
         return Failure("split", answer, len(lost) / found, f"{found} of {found + len(lost)} right tools shown")
-    return _gone(answer, lost)
+    return _gone(answer)
 
 
 def failures(answers: Sequence[Answer]) -> dict[str, dict[str, Any]]:
@@ -94,19 +96,21 @@ def _outranked(answer: Answer) -> Failure | None:
     return Failure("outranked", answer, ahead, f"in place {place}, relevance {answer.relevance[right]:.3f}")
 
 
-def _gone(answer: Answer, lost: Sequence[str]) -> Failure:
-    """No right tool is on the menu: which stage dropped the first of them."""
-    stands_for = {gold: (gold, *answer.query.gold_alt.get(gold, ())) for gold in lost}
+def _rule_against(lost: Sequence[str], answer: Answer) -> str | None:
+    """The rule that dropped the first of the lost tools, where rules dropped all of them and all that equal them."""
     rules = {**answer.dropped_by("filter"), **answer.dropped_by("mask")}
+    dropped = [[rules.get(tool) for tool in (gold, *answer.query.gold_alt.get(gold, ()))] for gold in lost]
+    return dropped[0][0] if dropped and all(all(by) for by in dropped) else None
+
+
+def _gone(answer: Answer) -> Failure:
+    """No right tool is on the menu: the best of them was found too late, or none was found."""
     for place, tool in enumerate(answer.slice.ranking, 1):
         if tool in answer.good:
             limit = answer.dropped_by("menu").get(tool, "")
             return Failure(
                 "below_menu", answer, float(place), f"rank {place}" + (f" (limit: {limit})" if limit else "")
             )
-    for tool in (tool for gold in lost for tool in stands_for[gold]):
-        if tool in rules:
-            return Failure("withheld", answer, 0.0, f"by the rule '{rules[tool]}'")
     best = max(answer.relevance.values(), default=0.0)
     note = f"best candidate's relevance {best:.3f}" if answer.relevance else "not among the candidates"
     return Failure("not_retrieved", answer, best, note)
