@@ -65,9 +65,15 @@ class Catalog:
     def _row_in(self, earlier: Catalog, row: int) -> int:
         card = self.cards[row]
         there = earlier.row.get(card.tool_id, -1)
-        # by their JSON, which tells apart what Python does not: 1, 1.0 and true are equal there
-        same = there >= 0 and (earlier.cards[there] is card or earlier.texts[there] == self.texts[row])
-        return there if same else -1
+        if there < 0:
+            return -1
+        other = earlier.cards[there]
+        if other is card:
+            return there
+        # by their JSON, which tells apart what Python does not: 1, 1.0 and true are equal there; but for the order of
+        # the parameters, in which they are read
+        equal = earlier.texts[there] == self.texts[row] and other.parameter_names == card.parameter_names
+        return there if equal else -1
 
     @staticmethod
     def _text_there(card: ToolCard, earlier: Catalog) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
 from data.cards import ToolCard
-from data.catalog import card_json
 from data.registry.versions import Cause, Event, State, content_of
 from data.store.tables import card_events, cards
 
@@ -58,7 +58,7 @@ def add_rows(connection: sa.Connection, offered: Iterable[ToolCard], events: Seq
     bodies = {content: card for card in offered if (content := content_of(card)) in added}
     known = set(_known(connection, list(bodies)))
     rows = [
-        {"content": content, "tool_id": card.tool_id, "body": zlib.compress(card_json(card).encode())}
+        {"content": content, "tool_id": card.tool_id, "body": zlib.compress(_as_written(card).encode())}
         for content, card in bodies.items()
         if content not in known
     ]
@@ -87,3 +87,9 @@ def _known(connection: sa.Connection, contents: Sequence[str]) -> Iterable[str]:
     for start in range(0, len(contents), _CHUNK):
         asked = sa.select(cards.c.content).where(cards.c.content.in_(contents[start : start + _CHUNK]))
         yield from connection.scalars(asked)
+
+
+def _as_written(card: ToolCard) -> str:
+    """JSON in the order in which the source has it: a model reads the parameters in that order, and so do the encoders.
+    Unlike the content hash, which is over sorted keys: another order is no other content."""
+    return json.dumps(card.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))

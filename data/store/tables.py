@@ -153,7 +153,7 @@ cards = sa.Table(
     sa.Column("tool_id", sa.Text, nullable=False, index=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-"""One row a version of a card. `content` is its content hash, `body` its canonical JSON, zlib."""
+"""One row a version of a card. `content` is its content hash, `body` its JSON, zlib."""
 
 card_events = sa.Table(
     "card_events",

@@ -296,3 +296,11 @@ def test_two_people_at_once_leave_one_version_shown(anywhere: Registry) -> None:
     assert states(anywhere).count(State.APPROVED) == 1
     assert len(anywhere.catalog()) == 1
     assert [event.state for event in anywhere.history("post.send_mail")].count(State.APPROVED) == 6
+
+
+def test_a_card_comes_back_with_its_parameters_in_their_order(registry: Registry) -> None:
+    schema = {"type": "object", "properties": {"to": {"type": "string"}, "body": {"type": "string"}}}
+    approved(registry, card(input_schema=schema))
+    assert registry.catalog().cards[0].parameter_names == ("to", "body")
+    other = {"properties": dict(reversed(schema["properties"].items())), "type": "object"}  # type: ignore[attr-defined]
+    assert registry.offer([card(input_schema=other)], "post", "anna").counts == {"unchanged": 1}
