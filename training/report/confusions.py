@@ -14,8 +14,10 @@ from training.answers import Answer
 from training.report.failures import shortened
 
 PAIRS = 12
-ALIKE = 0.75
-"""Cosine of two card texts from which on the cards say nearly the same."""
+ALIKE = 0.6
+"""Cosine of two card texts from which on the cards speak of the same thing."""
+SAME = 0.75
+"""The same from which on they may say the same."""
 _QUOTED = 2
 
 Floats = NDArray[np.float32]
@@ -65,6 +67,6 @@ def _similarity(one: str, other: str, catalog: Catalog, vectors: Floats | None) 
 def _advice(gold: str, instead: str, catalog: Catalog, alike: float | None, back: int) -> str:
     same_name = gold in catalog and instead in catalog and catalog[gold].name == catalog[instead].name
     near = alike is not None and alike >= ALIKE
-    if near and (same_name or back):
+    if alike is not None and alike >= SAME and (same_name or back):
         return "equals"
     return "tell_apart" if near or same_name else "say_more"
