@@ -10,7 +10,8 @@ brings from its training, on all of them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder with the sets")
     parser.add_argument("--cache", type=Path, default=Path("runs/conformal"))
     parser.add_argument("--splits", type=int, default=200)
+    parser.add_argument("--most", type=int, help="so many queries of a set, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     print("| set | menus | coverage | 5% to 95% | warm | 5% to 95% | cold | 5% to 95% | tools | tokens |")
@@ -121,7 +123,7 @@ def main() -> None:
 
 def report(name: str, bundle: Path, given: argparse.Namespace) -> list[str]:
     """The rows of one set."""
-    scored = decided(name, bundle, given.data, given.cache)
+    scored = decided(name, bundle, given)
     lines = [_line(name, f"the first {size}", [_measured(scored, scored.first(size))]) for size in FIXED]
     draw = np.random.default_rng(given.seed)
     halves = [draw.permutation(len(scored.relevance)) % 2 == 0 for _ in range(given.splits)]
@@ -142,24 +144,26 @@ def report(name: str, bundle: Path, given: argparse.Namespace) -> list[str]:
     return lines
 
 
-def decided(name: str, bundle: Path, data: Path, cache: Path) -> Scored:
+def decided(name: str, bundle: Path, given: argparse.Namespace) -> Scored:
     """The held-out queries of a set with their candidates, from the cache where they are there."""
     found = load_bundle(bundle)
-    file = cache / f"{name}-{found.version}.npz"
+    file = given.cache / f"{name}-{found.version}-{given.most or 'all'}.npz"
     if file.is_file():
         with np.load(file, allow_pickle=False) as kept:
             return Scored(**dict(kept))
-    of = SETS[name](data)
-    settings = SelectorSettings(explore_rate=0.0, candidates=DEPTH)
-    scored = _decide(Selector(found, unrestricted(of.catalog), settings=settings), of)
-    cache.mkdir(parents=True, exist_ok=True)
+    of = SETS[name](given.data)
+    queries = [query for query in of.queries if query.gold]
+    if given.most is not None and given.most < len(queries):
+        queries = random.Random(given.seed).sample(queries, given.most)
+    settings = SelectorSettings(explore_rate=0.0, candidates=DEPTH, rerank_budget_ms=1e6)
+    scored = _decide(Selector(found, unrestricted(of.catalog), settings=settings), queries)
+    given.cache.mkdir(parents=True, exist_ok=True)
     save_arrays(file, scored.__dict__)
     return scored
 
 
-def _decide(selector: Selector, of: Set) -> Scored:
-    queries, row = [query for query in of.queries if query.gold], of.catalog.row
-    memory, n = selector.memory(""), len(queries)
+def _decide(selector: Selector, queries: Sequence[Query]) -> Scored:
+    row, memory, n = selector.catalog.row, selector.memory(""), len(queries)
     assert memory is not None
     scored = Scored(
         relevance=np.full((n, DEPTH), -1.0),
