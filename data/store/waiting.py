@@ -22,6 +22,7 @@ from data.store.rows import unpacked
 from data.store.tables import decisions, outcomes, spans
 
 _AT_ONCE = 1000
+_NAMES_AT_ONCE = 50
 
 
 class TraceKey(NamedTuple):
@@ -56,11 +57,12 @@ class Ripeness:
 
 class Gathered(NamedTuple):
     """The spans of a trace in the order in which they came, when the first did, and what the records are called that
-    they make: as those that they made before, if they did."""
+    they make: as those that they made before, if they did (`again`)."""
 
     bodies: list[Any]
     first: datetime
     made_as: str
+    again: bool
 
     def numbered(self, number: int) -> str:
         """The id of a record that the trace makes."""
@@ -134,7 +136,8 @@ class Waiting:
         first = rows[0].ts if rows else datetime.max.replace(tzinfo=UTC)
         # by the first arrival too: spans that come when all others were let go must not replace what those made
         fresh = f"spans-{key.digest(first.isoformat()).hex()[:32]}"
-        return Gathered(bodies, first, next((row.made_as for row in rows if row.made_as), fresh))
+        before = next((row.made_as for row in rows if row.made_as), None)
+        return Gathered(bodies, first, before or fresh, before is not None)
 
     def settle(self, key: TraceKey, gathered: Gathered, records: Sequence[Decision | OutcomeRecord]) -> bool:
         """Keep what the gathered spans make, in place of what they made before, all or nothing.
@@ -147,8 +150,9 @@ class Waiting:
             there = sa.select(sa.func.count()).select_from(spans).where(*_of_trace(key))
             if connection.scalar(there) != len(gathered.bodies):
                 return False
-            for table, name in ((decisions, decisions.c.slice_id), (outcomes, outcomes.c.key)):
-                _remove_numbered(connection, table, name, key, gathered)
+            if gathered.again:
+                for table, name in ((decisions, decisions.c.slice_id), (outcomes, outcomes.c.key)):
+                    _remove_numbered(connection, table, name, key, gathered)
             self._ledger.append_in(connection, kept)
             connection.execute(sa.update(spans).where(*_of_trace(key)).values(made=True, made_as=gathered.made_as))
         return True
@@ -191,10 +195,10 @@ def _remove_numbered(
     owned = (table.c.tenant == key.tenant, table.c.principal == key.principal)
     start = 0
     while True:
-        names = [gathered.numbered(number) for number in range(start, start + _AT_ONCE)]
+        names = [gathered.numbered(number) for number in range(start, start + _NAMES_AT_ONCE)]
         if not connection.execute(sa.delete(table).where(*owned, name.in_(names))).rowcount:
             return
-        start += _AT_ONCE
+        start += _NAMES_AT_ONCE
 
 
 def _of_sender(tenant: str, principal: str) -> tuple[sa.ColumnElement[bool], ...]:

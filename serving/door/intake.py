@@ -263,8 +263,8 @@ class Intake:
         for how, name in names.unresolved:
             if name not in self._told:
                 self._told.add(name)
-                near = ", ".join(names.candidates.get(name) or names.nearest(name))
-                _LOG.warning("spans call '%s', a name that is %s (may be: %s)", name, how, near or "nothing near")
+                which = f": {', '.join(names.candidates[name])}" if name in names.candidates else ""
+                _LOG.warning("spans call '%s', a name that is %s%s", name, how, which)
 
 
 def _records_of(key: TraceKey, lines: Sequence[Trace], gathered: Gathered) -> Iterator[Decision | OutcomeRecord]:

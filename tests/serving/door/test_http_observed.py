@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,7 @@ def test_what_names_no_tool_and_no_slice_of_the_caller_is_not_passed_on(
 @pytest.mark.parametrize("wanted", ["zipkin", "otlp"])
 def test_an_exporter_that_cannot_be_had_is_said_at_start(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", wanted)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(InputError, match="OTEL_TRACES_EXPORTER"):
         send_spans()
 
