@@ -44,8 +44,9 @@ def read_openapi(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith("3"):
         raise place.error("expected an OpenAPI 3 document", "openapi", "its first key says 'openapi: 3.x'")
     server = terms.server if terms.server is not None else path.stem
-    info = document.get("info") if isinstance(document.get("info"), dict) else {}
-    about = ". ".join(text for text in (info.get("title"), info.get("description")) if text and isinstance(text, str))
+    info = document.get("info")
+    said = [info.get("title"), info.get("description")] if isinstance(info, dict) else []
+    about = ". ".join(text for text in said if isinstance(text, str) and text)
 
     def to_card(found: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
         operation, method = found["operation"], found["method"]

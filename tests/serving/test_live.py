@@ -217,10 +217,12 @@ def test_every_answer_is_of_one_selector_or_the_other_while_they_are_swapped() -
 
     asking = threading.Thread(target=ask)
     asking.start()
-    for number in range(6):
-        assert live.swap(lambda c=(small, large)[number % 2]: plain(c)).accepted
-    done.set()
-    asking.join()
+    try:
+        accepted = [live.swap(lambda c=(small, large)[number % 2]: plain(c)).accepted for number in range(6)]
+    finally:
+        done.set()
+        asking.join()
+    assert all(accepted)
     assert wrong == []
 
 
