@@ -1,12 +1,13 @@
 """A soak of the MCP door: two servers add, rename, re-describe and drop tools at random while callers search and call.
 
-    python -m benchmarks.soak --seconds 120
+    python -m benchmarks.soak --seconds 120 [--registry]
 
 Half of the changes are announced, half are not and have to be found by the periodic check. An approver follows with a
-delay, lets some of it wait for long, and writes the catalog that the door watches. Exits with 1 if a call reached a
-tool over a second after it had become another (for a change that nobody announced: after the next check was due), if a
-text was shown that nobody had approved, if a tool stayed unfindable over a second after its approval, or if at the end
-the tools that can be found are not those that are approved and as they were approved.
+delay, lets some of it wait for long, and writes the catalog that the door watches; or, with `--registry`, imports what
+there is into the registry that the door follows, which ends what is gone, and approves some of what waits. Exits with
+1 if a call reached a tool over a second after it had become another (for a change that nobody announced: after the next
+check was due), if a text was shown that nobody had approved, if a tool stayed unfindable over a second after its
+approval, or if at the end the tools that can be found are not those that are approved and as they were approved.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ from data.catalog import Catalog
 from data.importers.mcp import mcp_catalog
 from data.importers.terms import Terms
 from data.jsonl import save_catalog
+from data.store.approved import Approved
+from data.store.database import open_database
+from data.store.registry import Registry
 from serving.door.assembly import Assembly
 from serving.door.granted import of_grant
 from serving.door.grants import Grant, IdentitySettings
@@ -164,16 +168,17 @@ def _schema(name: str) -> dict[str, Any]:
 class Soak:
     """The door, its servers, and those who change, approve, search and call."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, registry: Registry | None = None) -> None:
         self.dice, self.seen = random.Random(seed), Seen()
         self.shops = [Shop(name, self.seen, self.dice) for name in ("east", "west")]
-        self.catalog = folder / "catalog.jsonl"
+        self.catalog, self.registry = folder / "catalog.jsonl", registry
         self._publish()
         settings = ServiceSettings(
             traces=TraceSettings(database=str(folder / "traces.db"), spool=str(folder / "traces.spool"))
         )
         authenticator = Authenticator(IdentitySettings(), dev=True)
-        self.assembly = Assembly(settings, catalog=self.catalog, bundle=None, authenticator=authenticator)
+        followed = self.catalog if registry is None else Approved(registry.database)
+        self.assembly = Assembly(settings, catalog=followed, bundle=None, authenticator=authenticator)
         ann = of_grant("ann", Grant(tenant="acme"), "ann")
         found = UpstreamsFile.model_validate(
             {
@@ -211,6 +216,9 @@ class Soak:
 
     def _publish(self, share: float = 1.0) -> None:
         """Approve a share of what the servers have at this moment and of what they dropped; the rest waits on."""
+        if self.registry is not None:
+            self._decide(self.registry, share)
+            return
         for shop in self.shops:
             live, approved = shop.cards(), dict(shop.approved)
             for tool_id in sorted(live.keys() | approved.keys()):
@@ -222,6 +230,18 @@ class Soak:
             shop.approved = approved
             self.seen.approved_marks |= {mark for card in approved.values() for mark in _marks(card)}
         save_catalog(self.catalog, Catalog(card for shop in self.shops for card in shop.approved.values()))
+
+    def _decide(self, registry: Registry, share: float) -> None:
+        """Import what the servers have, and approve a share of what waits."""
+        for shop in self.shops:
+            registry.offer(shop.cards().values(), shop.name, "job")
+        for tool in registry.waiting():
+            if self.dice.random() <= share:
+                self.seen.approved_marks |= set(_marks(registry.card(tool.pending[-1])))  # before anybody can see it
+                registry.approve(tool.tool_id, tool.pending[-1], "anna", despite="these texts are made up")
+        shown = registry.shown()
+        for shop in self.shops:
+            shop.approved = {card.tool_id: card for card in shown if card.domain == shop.name}
 
     async def _disturb(self, shop: Shop) -> None:
         while True:
@@ -306,10 +326,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Soak the MCP door.")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--registry", action="store_true", help="follow a registry in place of a file")
     given = parser.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
-    with tempfile.TemporaryDirectory() as folder:
-        seen = anyio.run(Soak(Path(folder), given.seed).run, given.seconds)
+    with tempfile.TemporaryDirectory() as folder, closing(open_database(Path(folder) / "registry.db")) as database:
+        registry = Registry(database) if given.registry else None
+        seen = anyio.run(Soak(Path(folder), given.seed, registry).run, given.seconds)
     for what, count in sorted(seen.counts.items()):
         print(f"{count:7,}  {what}")
     print(f"the latest call of a changed tool came {seen.late_call_s * 1000:.0f} ms after its change")
