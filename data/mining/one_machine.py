@@ -56,7 +56,7 @@ def duckdb_engine(traces: str, scratch: Path, memory_limit: str | None) -> Itera
     def batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         # without it even sorted rows are handed out in any order
         connection.raw_sql("SET preserve_insertion_order = true")
-        for batch in connection.raw_sql(connection.compile(table)).to_arrow_reader(_BATCH_ROWS):
+        for batch in connection.con.sql(connection.compile(table)).to_arrow_reader(_BATCH_ROWS):
             yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
     try:

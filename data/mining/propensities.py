@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import ibis
@@ -63,8 +64,9 @@ def propensity_counts(traces: Any, options: MiningOptions) -> dict[str, int]:
 def effective_size(examples: Any) -> float:
     """How many equal weights would carry as much as the `weight` of these rows (Kish 1965): (sum w)^2 / sum w^2.
 
-    0 for no rows.
+    0 for no rows. The sums are exact before they are rounded, so that no engine's order of adding shows.
     """
-    weight = examples.weight
-    (row,) = examples.aggregate(first=weight.sum(), second=(weight * weight).sum()).to_pyarrow().to_pylist()
-    return float(row["first"] ** 2 / row["second"]) if row["second"] else 0.0
+    sizes = examples.group_by("weight").aggregate(size=examples.count()).to_pyarrow().to_pylist()
+    first = fsum(row["weight"] * row["size"] for row in sizes)
+    second = fsum(row["weight"] ** 2 * row["size"] for row in sizes)
+    return first**2 / second if second else 0.0
