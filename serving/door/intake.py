@@ -6,15 +6,14 @@ What is acknowledged stands in the database or its spool. Who sent a span says t
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,23 +24,20 @@ from data.catalog import Catalog
 from data.context import Caller
 from data.errors import InputError
 from data.logs.account import Account
-from data.logs.json_stream import Record, loads
+from data.logs.json_stream import Record
 from data.logs.names import Mapped, Names, load_mapping
 from data.logs.otel import raw_spans, trace_decisions
 from data.logs.outcomes import Judge
-from data.logs.redact import masked_value
 from data.logs.tally import Tally
 from data.logs.to_traces import Maker
-from data.logs.values import unpacked
 from data.store.errors import StoreError
 from data.store.records import Decision, OutcomeRecord, SpanBatch, SpanRow
-from data.store.rows import packed_with_size
 from data.store.waiting import Gathered, Held, Ripeness, TraceKey, Waiting
 from data.store.writer import TraceWriter
-from data.traces import Trace
 from serving.door.errors import STORE_UNAVAILABLE, TOO_MANY_SPANS, DoorError
 from serving.door.metrics import Metrics
 from serving.door.settings import OtlpSettings
+from serving.door.streamed import records_of, row_of
 
 _LOG = logging.getLogger("toolcrib.door")
 
@@ -136,7 +132,7 @@ class Intake:
                 rejected[NO_IDS] += 1
                 continue
             try:
-                found.append(self._row(raw))
+                found.append(row_of(raw, redact=self.settings.redact))
             except RecursionError:
                 rejected[TOO_DEEP] += 1
         rejected.update(account.skipped)
@@ -150,20 +146,6 @@ class Intake:
             held[row.trace_id] = Held(spans + 1, size + row.size)
             kept.append(row)
         return kept, rejected
-
-    def _row(self, raw: dict[str, Any]) -> SpanRow:
-        if self.settings.redact:
-            finds: Counter[str] = Counter()
-            for part in (raw, *raw["events"]):
-                part["attributes"] = {name: masked_value(_open(v), finds) for name, v in part["attributes"].items()}
-            raw["error"] = masked_value(raw["error"], finds)
-        try:
-            body, size = packed_with_size(raw)
-        except ValueError:  # a number without an end, which JSON cannot say: as null, as an import reads it
-            body, size = packed_with_size(loads(json.dumps(raw)))
-        return SpanRow(
-            trace_id=raw["trace_id"], span_id=raw["span_id"], root=not raw["parent_id"], size=size, body=body
-        )
 
     def _held(self, who: Caller, trace_ids: set[str]) -> dict[str, Held]:
         """How much is kept already; nothing is known of it while the database is away, and the spool has its bound."""
@@ -240,7 +222,7 @@ class Intake:
     ) -> tuple[list[Decision | OutcomeRecord], int]:
         maker = Maker("otel", self._known_names(), self._judge, account, Tally(), self.settings.redact)
         lines = list(maker.traces(trace_decisions(gathered.bodies, account)))
-        return list(_records_of(key, lines, gathered)), len(lines)
+        return list(records_of(key, lines, gathered)), len(lines)
 
     def _known_names(self) -> Names:
         """The names of the catalog of the moment; of the one before, where the mapping does not fit the new one."""
@@ -265,57 +247,3 @@ class Intake:
                 self._told.add(name)
                 which = f": {', '.join(names.candidates[name])}" if name in names.candidates else ""
                 _LOG.warning("spans call '%s', a name that is %s%s", name, how, which)
-
-
-def _records_of(key: TraceKey, lines: Sequence[Trace], gathered: Gathered) -> Iterator[Decision | OutcomeRecord]:
-    """A decision for each step and an outcome for each line. A line without a time has that of the first arrival."""
-    number = 0
-    steps = groupby(lines, key=lambda line: (line.step, line.goal, line.request, line.menu))
-    for place, (_, group) in enumerate(steps):
-        same = list(group)
-        head, slice_id = same[0], gathered.numbered(place)
-        body: dict[str, Any] = {}
-        if head.menu is not None:
-            body["menu"] = [shown.model_dump(mode="json") for shown in head.menu]
-        if head.caller:
-            body |= head.caller
-        yield Decision(
-            slice_id=slice_id,
-            ts=head.ts or gathered.first,
-            tenant=key.tenant,
-            principal=key.principal,
-            trace_id=key.trace_id,
-            step=head.step,
-            request_id="",
-            catalog_version="",
-            bundle_version="",
-            policy_version="",
-            request=head.request,
-            goal=head.goal,
-            body=body,
-        )
-        for line in same:
-            yield OutcomeRecord(
-                tenant=key.tenant,
-                principal=key.principal,
-                key=gathered.numbered(number),
-                ts=line.ts or gathered.first,
-                slice_id=slice_id,
-                tool_id=line.tool_id,
-                step=line.step,
-                arguments=line.arguments,
-                outcome=line.outcome,
-                error_class=line.error_class,
-                latency_ms=line.latency_ms,
-                cost_usd=line.cost_usd,
-                task_success=line.task_success,
-            )
-            number += 1
-
-
-def _open(value: Any) -> Any:
-    """`value` with the JSON in its texts as values, all the way down: inside a text, a mask could break it."""
-    value = unpacked(value)
-    if isinstance(value, dict):
-        return {name: _open(inner) for name, inner in value.items()}
-    return [_open(inner) for inner in value] if isinstance(value, list) else value
