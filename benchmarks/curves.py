@@ -4,8 +4,8 @@
 
 The encoder is that of BUNDLE; without one the untrained base model. metatool: 15% of the tools are in no log, the last
 fifth of the requests measures. livemcpbench: five folds over its tasks; livemcpbench-calls: what the agents wanted
-before each call that succeeded measures instead. A share of the log is a share of its tasks,
-drawn anew for each seed. Intervals are over requests, of means over the seeds.
+before each call that succeeded measures instead. A share of the log is a share of its tasks, drawn anew for each seed.
+Intervals are over requests, of means over the seeds. At most a thousand requests fit the head.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from data.errors import InputError
 from data.mining.miner import Mined
 from training.base import base_bundle
 from training.metrics import bootstrap_interval
-from training.recipe import Recipe
+from training.recipe import HeadPart, Recipe
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
-MEASURING = 1000
+MEASURING = 800
+HEAD = HeadPart(max_requests=1000)
 
 
 def main() -> None:
@@ -69,7 +70,7 @@ def curve(name: str, folds: Sequence[Set], seeds: int, encoder: Remembering) -> 
                 tasks.append(len({trace.trace_id for trace in part.traces}))
                 mined = _mined(part)
                 positives.append(mined.report.positives if mined is not None else 0)
-                made.append(taught(of, mined, Recipe(seed=seed), encoder))
+                made.append(taught(of, mined, Recipe(seed=seed, head=HEAD), encoder))
             headed += [of.headed for of in made]
             gains.append(np.concatenate([of.gains for of in made]))
             seen.append(np.concatenate([of.seen for of in made]))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import sets
-from benchmarks.ablation import Experiment, Gains, fused, material, ranked, requests_of
+from benchmarks.ablation import Experiment, Gains, material, requests_of
 from benchmarks.sets import Set
 from data.jsonl import load_traces
 from data.mining.miner import Mined, mine
@@ -27,7 +27,8 @@ from training.decisions import Decision, gather_decisions
 from training.head import Classifier, Request, first_day, fit_relevance, probabilities
 from training.heads import LEAST_REQUESTS
 from training.held_out import queries_from_traces
-from training.metrics import bootstrap_interval, paired_difference_interval
+from training.material import head_requests
+from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
 from training.recipe import Recipe
 
 
@@ -107,26 +108,27 @@ def _taught(of: Set, logged: Sequence[Decision], read: Sequence[Decision], how: 
     experiment = Experiment(of, how, logged, asked)
     made = material(experiment, encoder)
     on_record, unlogged = requests_of(experiment, made)
-    in_order = fused(experiment, made)
     headed = len({request.group for request in on_record if telling(request)}) >= LEAST_REQUESTS
     head: Classifier = None
     if headed:
         learned = [*on_record, *unlogged, *first_day(on_record)]
         head = fit_relevance(learned, regularisation=how.head.regularisation, calibrate=False)
-    ranks: list[int] = []
-
-    def scored(request: Request) -> NDArray[np.float64]:
-        in_turn = -np.arange(len(request.right), dtype=np.float64)
-        scores = probabilities(head, features(request.signals)) if headed else in_turn
-        places = np.flatnonzero(request.right[np.argsort(-scores, kind="stable")])
-        ranks.append(int(places[0]) + 1 if len(places) else len(scores) + 1)
-        return scores
-
-    gains = ranked(experiment, made, scored)
+    gains, in_order, ranks = [], [], []
+    for query, request, rows in zip(
+        of.queries, *head_requests(made, range(len(logged), len(made.decisions))), strict=True
+    ):
+        found = [made.catalog.ids[row] for row in rows.tolist()]
+        order = np.arange(len(rows))
+        if headed:
+            order = np.argsort(-probabilities(head, features(request.signals)), kind="stable")
+        right = np.flatnonzero(request.right[order])
+        ranks.append(int(right[0]) + 1 if len(right) else len(rows) + 1)
+        in_order.append(ranking_metrics(found, query)["ndcg@10"])
+        gains.append(ranking_metrics([found[place] for place in order.tolist()], query)["ndcg@10"])
     past = {tool for decision in logged for tool, _ in decision.tools}
     seen = np.array([any(tool in past for tool in answers(query)) for query in of.queries], np.bool_)
     unsplit = [replace(decision, side="train") for decision in read]
-    return Taught(gains, in_order, np.array(ranks), seen, headed, digest(unsplit), digest(read))
+    return Taught(np.array(gains), np.array(in_order), np.array(ranks), seen, headed, digest(unsplit), digest(read))
 
 
 def livemcpbench_calls(data: Path, fold: int) -> Set:

@@ -1,6 +1,6 @@
 """Fine-tuning side by side: on one process and on two, and with hard negatives; each beside the bootstrap interval.
 
-    python -m benchmarks.tuning --data DIR [--seeds 3] [--tasks 1000]
+    python -m benchmarks.tuning --data DIR [--seeds 3] [--tasks 600]
 
 metatool, 15% of the tools in no log: a sample of the log trains by the command that users run, without rerankers;
 held-out requests measure. Differences are to one process without hard negatives, paired by request, of means of seeds.
@@ -33,7 +33,7 @@ from serving.settings import SelectorSettings
 from training.evaluation import rankings_of
 from training.metrics import ranking_metrics
 
-MEASURING = 600
+MEASURING = 400
 RUNGS = ("retriever", "selector")
 LAUNCHERS: Mapping[int, Sequence[str]] = {
     1: (),
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fine-tune on one process and on two, and with hard negatives.")
     parser.add_argument("--data", type=Path, required=True, help="the folder with the sets")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--tasks", type=int, default=600)
     parser.add_argument("--out", type=Path, default=Path("runs/tuning"))
     given = parser.parse_args()
     of = sets.sample(sets.metatool(given.data, cold=True), given.tasks)
