@@ -17,6 +17,7 @@ from data.mining.splits import assign_splits, requests_of
 Side = Literal["train", "valid", "cold"]
 
 _FAILED = "failed_then_other_succeeded"
+_PASSED = "shown_not_chosen"
 _CARD_TEXT = "card_text_positive"
 
 
@@ -25,7 +26,8 @@ class Decision:
     """One request: which tools served it and with what weight, which did not; `tools` empty = nothing fitted.
 
     `group` is shared by all decisions that ask the same. `side`: "train" teaches the encoders, "valid" and "cold" (a
-    tool that no fine-tuning has seen) the heads. `asked` False: made from card text, nobody asked it.
+    tool that no fine-tuning has seen) the heads. `asked` False: made from card text, nobody asked it. `menu_known`: the
+    log says what was on the menu, so that what is neither in `tools` nor in `wrong` was not there.
     """
 
     goal: str
@@ -38,6 +40,7 @@ class Decision:
     previous: str | None
     side: Side
     asked: bool
+    menu_known: bool = False
 
 
 def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, seed: int) -> list[Decision]:
@@ -85,6 +88,7 @@ def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, see
                 previous=previous.get((trace_id, goal)),
                 side=side,
                 asked=asked,
+                menu_known=any(r["reason"] == _PASSED for r in of),
             )
         )
     for row in nothing:

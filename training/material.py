@@ -32,6 +32,8 @@ class Material:
     equivalents: Mapping[str, frozenset[str]]
     same_name: Mapping[str, frozenset[str]]
     candidates: int
+    unshown_weight: float = 1.0
+    """How much a candidate counts as wrong that a log with menus did not show."""
 
     memories: dict[tuple[str, frozenset[str]], UsageMemory] = field(default_factory=dict)
 
@@ -102,12 +104,16 @@ def head_requests(
         found = evidence(decision.goal, vector, material.index, memory, here, forget=decision.group)
         rows, _ = gather(found, material.candidates, np.flatnonzero(here))
         weight = dict(decision.tools)
+        rest = 1.0
+        if decision.menu_known:
+            weight = dict.fromkeys((*right, *decision.wrong), 1.0) | weight
+            rest = material.unshown_weight
         requests.append(
             Request(
                 signals=signals(found, rows, same_domain=same_domain(material.index, rows, decision.previous)),
                 right=np.array([ids[row] in right for row in rows], np.bool_),
                 unsure=np.array([ids[row] in unsure for row in rows], np.bool_),
-                weight=np.array([weight.get(ids[row], 1.0) for row in rows], np.float32),
+                weight=np.array([weight.get(ids[row], rest) for row in rows], np.float32),
                 group=decision.group,
                 nothing=found.usage.nothing if found.usage is not None else 0.0,
                 gold=0 if removed else len(decision.tools),

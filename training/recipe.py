@@ -75,6 +75,9 @@ class HeadPart(_Part):
     It learns what a tool's first request looks like from the tools that were held out of fine-tuning; where there are
     none, `new_share` of the tools, drawn at random, play their part.
 
+    `unshown_weight` is how much a candidate counts as wrong that the log says was not on the menu, where it says so: 1
+    as if it had been passed over, 0 not at all.
+
     Of the requests that are told that nothing fits at least the share `precision` is right to be, of those warned (or
     told) `warning_precision`; `turned_away` and `warned` are the shares of answerable requests that the one, and the
     other, may cost at most. `removed` is how much an answerable request weighs as one whose right tools are taken away,
@@ -82,6 +85,7 @@ class HeadPart(_Part):
     """
 
     new_share: Share = 0.2
+    unshown_weight: float = Field(default=1.0, ge=0.0, le=1.0)
     regularisation: float = Field(default=1.0, gt=0.0)
     max_requests: int = Field(default=2500, ge=50)
     precision: Share = 0.8

@@ -21,7 +21,7 @@ from serving.evidence import Floats
 from serving.index import index_of
 from training.arguments import processes
 from training.cross_encoder import mistakes
-from training.decisions import Decision
+from training.decisions import Decision, times
 from training.encoders import export_encoder
 from training.material import Material, remember
 from training.recipe import base_path
@@ -92,15 +92,14 @@ def _pairs(shop: Workshop, model: SentenceTransformer) -> list[Pair]:
     draw = random.Random(shop.recipe.seed)
     pairs = []
     for decision, wrong in zip(decisions, negatives, strict=True):
-        # A weak positive is taken as often as it weighs.
-        served = {tool for tool, weight in decision.tools if draw.random() < weight}
         clash = {tool for tool, _ in decision.tools}.union(
             *(shop.same_name[t] | shop.equivalents.get(t, frozenset()) for t, _ in decision.tools)
         )
         keys: frozenset[Key] = frozenset([("group", decision.group), *(("tool", tool) for tool in clash)])
         pairs += [
             Pair(query_text(decision.goal), texts[tool], keys, tuple(texts[w] for w in wrong))
-            for tool in sorted(served)
+            for tool, weight in sorted(decision.tools)
+            for _ in range(times(weight, draw))
         ]
     draw.shuffle(pairs)
     return _packable(pairs[: shop.recipe.retriever.max_pairs], shop.recipe.retriever.batch_size)
@@ -200,6 +199,7 @@ def remember_usage(shop: Workshop, run: Run) -> None:
         equivalents=shop.equivalents,
         same_name=shop.same_name,
         candidates=40,
+        unshown_weight=shop.recipe.head.unshown_weight,
     )
     shop.figures["usage"] = {"links": len(usage.tool), "subgoals": len(usage.vectors), "tools": len(usage.tools)}
     run.metrics(shop.figures["usage"])

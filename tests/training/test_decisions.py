@@ -69,6 +69,7 @@ def test_rows_of_one_request_become_one_decision() -> None:
     assert decision.wrong == ("fax", "pigeon")
     assert decision.failed == (("pigeon", 0.25),)
     assert (decision.side, decision.asked, decision.previous) == ("train", True, None)
+    assert decision.menu_known, "a tool was passed over, so the menu was logged"
 
 
 def test_a_request_with_negatives_alone_is_no_decision() -> None:

@@ -83,6 +83,18 @@ def test_a_weak_positive_weighs_as_its_rule_says_and_what_is_wrong_weighs_one() 
     assert set(weights.values()) <= {1.0}
 
 
+@pytest.mark.parametrize(("known", "expected"), [(True, 0.1), (False, 1.0)])
+def test_a_candidate_counts_less_as_wrong_where_the_log_says_that_it_was_not_shown(
+    known: bool, expected: float
+) -> None:
+    shown = replace(decision("read mail, send, clock now", "files.read"), wrong=("mail.read",), menu_known=known)
+    (request,), (rows,) = head_requests(replace(material([shown]), unshown_weight=0.1), [0])
+    weights = dict(zip((CATALOG.ids[row] for row in rows), request.weight.tolist(), strict=True))
+    assert (weights.pop("files.read"), weights.pop("mail.read", 1.0)) == (1.0, 1.0)
+    assert list(weights.values()) == pytest.approx([expected] * len(weights))
+    assert weights
+
+
 def test_a_tool_of_the_same_name_is_unsure_and_a_declared_equivalent_is_right() -> None:
     plain = material([decision("send a letter", "mail.send")])
     assert candidate(plain, 0, "post.send")[2:] == (False, True)
