@@ -145,7 +145,8 @@ class LexicalIndex:
         length = self._read.length
         seen = length if visible is None else length[visible]
         average = max(1, int(seen.sum())) / max(1, len(seen))
-        return _View(visible, len(seen), _K1 * ((1 - _B) + _B * length / average))
+        damping: NDArray[np.float64] = _K1 * ((1 - _B) + _B * length.astype(np.float64) / average)
+        return _View(visible, len(seen), damping)
 
     def _frequency(self, token: int, view: _View) -> int:
         """How many cards of the view hold the token."""
@@ -214,7 +215,8 @@ class LexicalIndex:
 
     def _exact(self, query: str) -> NDArray[np.bool_]:
         key = self._numbers.get(identifier_key(query), -2)
-        return (self._read.name_key == key) | (self._read.id_key == key)
+        exact: NDArray[np.bool_] = (self._read.name_key == key) | (self._read.id_key == key)
+        return exact
 
     def _has_outgrown_its_cards(self) -> bool:
         held = int(np.count_nonzero(np.diff(self._text.start)))

@@ -107,7 +107,7 @@ class Selector:
         self.versions = Versions(catalog.version, bundle_version, policy.version, self.settings.model_dump_json())
         self._embeddings = embeddings
         same = earlier is not None and (earlier.versions.bundle, earlier.settings) == (bundle_version, self.settings)
-        self._models = earlier._models if earlier is not None and same else self._load(bundle)
+        self._models: Models = earlier._models if earlier is not None and same else self._load(bundle)
         self.encoder, self._weights, self._head, self._fit, self._cross = self._models
         self.index: Index = build_index(
             catalog, bundle, self.encoder, self._weights, earlier.index if earlier is not None else None
@@ -554,9 +554,10 @@ class Selector:
     def _load(self, bundle: Bundle | None) -> Models:
         if bundle is None:
             return Models(None, None, None, None, None)
-        heads = [Head(bundle.file(name)) if bundle.has(name) else None for name in (RELEVANCE, ABSTENTION)]
+        head, fit = (Head(bundle.file(name)) if bundle.has(name) else None for name in (RELEVANCE, ABSTENTION))
         cross = reader_of(bundle, self.settings.threads) if bundle.manifest.reranker == "cross_encoder" else None
-        return Models(*load_models(bundle, self.settings.threads), *heads, cross)
+        encoder, weights = load_models(bundle, self.settings.threads)
+        return Models(encoder, weights, head, fit, cross)
 
     def _menu_bars(self) -> Bars | None:
         if self.settings.menu_alpha is None or self.bundle is None or not self.bundle.has(MENU_RISK):

@@ -33,7 +33,11 @@ class Approved:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._file = _identity(database)
-        self._forget()
+        self._last: _Last | None = None
+        self._tools: dict[str, ToolVersions] = {}
+        self._cards: dict[str, ToolCard] = {}
+        self._catalog = Catalog(())
+        self._digest = ""
 
     def look(self) -> str:
         """A digest of what is approved. One row is read where nothing has happened.
@@ -80,11 +84,8 @@ class Approved:
         return self._catalog
 
     def _forget(self) -> None:
-        self._last: _Last | None = None
-        self._tools: dict[str, ToolVersions] = {}
-        self._cards: dict[str, ToolCard] = {}
-        self._catalog = Catalog(())
-        self._digest = ""
+        self._last, self._digest = None, ""
+        self._tools, self._cards = {}, {}
 
     def _follow_file(self) -> None:
         """Open connections stay with a SQLite file that was replaced, and would never see the new one."""
