@@ -22,7 +22,7 @@ from benchmarks import sets
 from benchmarks.sets import Set
 from data.queries import Query
 from serving.bundle import load_bundle, save_arrays
-from serving.conformal import MENU_RISK, Bars, MenuRisk, bars, curve, needed, read_menu_risk
+from serving.conformal import MENU_RISK, Bars, MenuRisk, bars, curve, needed, promises, read_menu_risk
 from serving.menu import MAX_TOOLS
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -86,7 +86,7 @@ class Scored:
         """The curves that these queries give."""
         curves = []
         for kind, of_kind in enumerate((self.gain & ~self.is_new, self.gain & self.is_new)):
-            shown = np.where(np.arange(DEPTH) < MAX_TOOLS, self.relevance, -1.0)
+            shown = np.where(np.arange(DEPTH) < MAX_TOOLS, promises(self.relevance.T).T, -1.0)
             answered = [
                 [*row[right].tolist(), *[-1.0] * int(lost)]
                 for row, right, lost in zip(shown, of_kind, self.lost[:, kind], strict=True)

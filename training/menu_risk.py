@@ -9,24 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.queries import Query
-from serving.conformal import MenuRisk, curve
+from serving.conformal import MenuRisk, curve, promises
 from serving.menu import MAX_TOOLS
 from training.head import Request
 from training.metrics import ranked_gains
 from training.workshop import Workshop
 
 
-def right_relevance(
+def right_promises(
     query: Query, tool_ids: Sequence[str], relevant: NDArray[np.float64], is_new: NDArray[np.bool_]
 ) -> tuple[list[float], list[float]]:
-    """The relevance of a request's right tools among its candidates, the warm ones and the cold ones.
+    """What a request's right tools among its candidates promised, the warm ones and the cold ones.
 
     `tool_ids`, `relevant` and `is_new` (k,) belong to the candidates, best first. A right tool counts once, by itself
     or by the first of its equivalents; -1 stands for one beyond the first `MAX_TOOLS`.
     """
     kinds: tuple[list[float], list[float]] = ([], [])
+    promised = promises(relevant)
     for place in np.flatnonzero(ranked_gains(tool_ids, query)).tolist():
-        kinds[int(is_new[place])].append(float(relevant[place]) if place < MAX_TOOLS else -1.0)
+        kinds[int(is_new[place])].append(float(promised[place]) if place < MAX_TOOLS else -1.0)
     return kinds
 
 
@@ -62,5 +63,5 @@ def _of(
         qid=str(i), text="", gold=tools, gold_alt={tool: tuple(shop.equivalents.get(tool, ())) for tool in tools}
     )
     ids = [shop.catalog.ids[row] for row in rows[order].tolist()]
-    warm, cold = right_relevance(query, ids, relevant[order], request.signals.count[order] <= 0)
+    warm, cold = right_promises(query, ids, relevant[order], request.signals.count[order] <= 0)
     return warm + [-1.0] * request.lost.count(False), cold + [-1.0] * request.lost.count(True)

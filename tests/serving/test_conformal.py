@@ -14,7 +14,7 @@ from tiny import Trained
 
 from data.errors import BundleError
 from serving.bundle import load_bundle, seal
-from serving.conformal import MENU_RISK, Bars, Curve, MenuRisk, bars, curve, needed, read_menu_risk
+from serving.conformal import MENU_RISK, Bars, Curve, MenuRisk, bars, curve, needed, promises, read_menu_risk
 from serving.menu import MAX_TOOLS
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -73,14 +73,20 @@ def test_a_request_without_a_right_tool_of_the_kind_says_nothing_of_it() -> None
 
 
 def test_the_menu_needs_what_reaches_the_bar_of_its_kind_and_always_the_first() -> None:
-    relevant, is_new = np.array([0.9, 0.5, 0.4, 0.3]), np.array([False, False, True, True])
-    assert needed(relevant, is_new, Bars(0.1, warm=0.6, cold=0.35)).tolist() == [True, False, True, False]
+    relevant, is_new = np.array([0.5, 0.4, 0.4, 0.2]), np.array([False, False, True, True])
+    assert promises(relevant) == pytest.approx([0.5, 0.2, 0.12, 0.036])
+    assert needed(relevant, is_new, Bars(0.1, warm=0.3, cold=0.1)).tolist() == [True, False, True, False]
     assert needed(relevant, is_new, Bars(0.1, warm=0.95, cold=0.95)).tolist() == [True, False, False, False]
-    assert needed(relevant, is_new, Bars(0.1, warm=0.6, cold=None)).tolist() == [True, False, True, True]
+    assert needed(relevant, is_new, Bars(0.1, warm=0.3, cold=None)).tolist() == [True, False, True, True]
+
+
+def test_a_sure_first_tool_leaves_nothing_for_the_second_to_promise() -> None:
+    assert promises(np.array([1.0, 0.9])).tolist() == [1.0, 0.0]
+    assert promises(np.zeros(0)).tolist() == []
 
 
 def test_what_ranks_below_the_longest_menu_is_never_needed() -> None:
-    found = needed(np.full(30, 0.5), np.zeros(30, np.bool_), Bars(0.1, warm=0.1, cold=0.1))
+    found = needed(np.full(30, 0.5), np.zeros(30, np.bool_), Bars(0.1, warm=None, cold=0.1))
     assert found.sum() == MAX_TOOLS
 
 
@@ -97,7 +103,7 @@ GOAL = tiny.goals("mail.send_message")[0]
 
 @pytest.fixture(scope="module")
 def bundle(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trained bundle with a curve by which 0.5 is relevant enough at alpha 0.2, and nothing is at 0.01."""
+    """The trained bundle with a curve by which to promise 0.5 is enough at alpha 0.2, and nothing is at 0.005."""
     folder = tmp_path_factory.mktemp("guarantee") / "bundle"
     shutil.copytree(trained.bundle, folder)
     of_both = curve([[0.5]] * 99)
@@ -119,9 +125,9 @@ def test_a_guaranteed_menu_holds_what_is_relevant_enough_and_drops_the_rest(trai
     long, short = select(trained, bundle, None), select(trained, bundle, 0.2)
     assert short.ranking == long.ranking
     relevant = next(r.scores for r in short.record if r.stage == "relevance")
-    best = short.ranking[0]
+    promised = dict(zip(relevant, promises(np.array(list(relevant.values()))).tolist(), strict=True))
     on_menu = {entry.tool_id for entry in short.menu if entry.reason != "core"}
-    assert on_menu == ({tool for tool, value in relevant.items() if value >= 0.5} | {best}) - {tiny.CORE}
+    assert on_menu == ({tool for tool, value in promised.items() if value >= 0.5} | {short.ranking[0]}) - {tiny.CORE}
     assert len(short.menu) < len(long.menu)
     dropped = next(r.dropped for r in short.record if r.stage == "menu")
     assert set(dropped.values()) == {"not_needed"}
