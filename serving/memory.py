@@ -157,8 +157,11 @@ class UsageMemory:
         other._vectors = np.concatenate([self._vectors, vectors.astype(np.float32)])
         other._group = np.concatenate([self._group, -1 - np.arange(len(rows))])
         other._voters = np.concatenate([self._voters, np.ones(len(rows), np.bool_)])
-        weight = np.ones(len(rows), np.float32)
-        other._good = _Links(*(np.concatenate(pair) for pair in zip(self._good, (fresh, rows, weight), strict=True)))
+        other._good = _Links(
+            np.concatenate([self._good.query, fresh]),
+            np.concatenate([self._good.tool, rows]),
+            np.concatenate([self._good.weight, np.ones(len(rows), np.float32)]),
+        )
         more = np.bincount(rows, minlength=n)
         other.counts = self.counts + more.astype(np.float32)
         other.observations = self.observations + more
