@@ -22,7 +22,10 @@ def import_command(
         typer.Argument(metavar="[SRC]...", help="Files, folders, patterns or a server to read; bfcl needs none."),
     ] = None,
     form: Annotated[str, typer.Option("--format", "-f", help=f"What SRC holds: {', '.join(FORMATS)}.")] = "auto",
-    out: Annotated[Path, typer.Option("--out", "-o", help="The traces to write.")] = Path("traces.parquet"),
+    out: Annotated[str, typer.Option("--out", "-o", help="The traces to write: a path or a URL.")] = "traces.parquet",
+    partition_by: Annotated[
+        str, typer.Option("--partition-by", help="Write a folder of files instead: by day, tenant or day,tenant.")
+    ] = "",
     mapping: Annotated[
         Path | None, typer.Option("--mapping", "-m", help="A YAML file that says which tool a logged name is.")
     ] = None,
@@ -41,7 +44,7 @@ def import_command(
     if dry_run:
         _exhaust(running.traces())
     else:
-        write_traces(out, running.traces())
+        write_traces(out, running.traces(), [column for column in partition_by.split(",") if column])
     told = running.report()
     if as_json:
         print_json(told.model_dump_json())
