@@ -17,6 +17,8 @@ from serving.settings import SelectorSettings
         ("margin", -0.1),
         ("margin", 0.6),
         ("explore_rate", 1.01),
+        ("menu_alpha", 0.0),
+        ("menu_alpha", 1.0),
         ("explore_rate", float("nan")),
         ("token_budget", -1),
         ("rerank_budget_ms", -1.0),
