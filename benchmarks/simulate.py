@@ -1,278 +1,211 @@
 """Simulated use over time: whether better new tools take over, how soon, and what trying them costs.
 
-    python -m benchmarks.simulate [--seeds 5] [--requests 40000] [--menu 4 12]
+    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--popularity 0.1] [--unshown 1]
 
-A catalog of tools that each serve a few kinds of subgoal, better or worse. Menus go through the product's own
-`serving.explore` and `serving.tiebreak`; the relevance head is stood in for by what it learns from: similarity of the
-card as a prior, and the successes and failures that were seen, fitted anew every 500 requests. The agent calls one tool
-of the menu by what it takes its quality to be, with a bias to what stands first and to what is much used, and noise.
-While this goes on, new tools arrive: as many better than the best so far as worse, and as many that never succeed.
+A catalog of tools that each serve a few kinds of subgoal, better or worse. The agent calls one tool of the menu by what
+it takes its quality to be, with a bias to what stands first and to what is much used, and noise; where that fails, it
+calls another one. Menus go through the product's own relevance head, `serving.explore` and `serving.tiebreak`. What is
+remembered is brought up to date every 500 requests, and the head fitted anew every 2,000. While this goes on, new tools
+arrive: as many better than the best so far as worse, and as many that never succeed.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.cards import Risk
-from serving.explore import draw, eligible_tools
+from benchmarks.simulated_learner import Learner
+from benchmarks.simulated_ways import WAYS, Way
+from benchmarks.simulated_world import POPULARITY, Bools, Floats, Ints, World, call, expected, make_world
+from data.mining.options import PROPENSITY_CLIP
+from serving.explore import draw
 from serving.tiebreak import tiebreak
+from training.recipe import HeadPart
 
-KINDS, INCUMBENTS, SERVING, EACH = 60, 300, 8, 10
-"""Kinds of subgoal, tools at the start, tools that serve a kind, newcomers that are better (worse, broken)."""
-CANDIDATES, MARGIN, EPOCH = 40, 0.02, 500
-PRIOR_STRENGTH, CLIP = 4.0, 10.0
-QUALITY, POSITION, POPULARITY = 4.0, 0.1, 0.1
-"""Weights of the agent's choice: of perceived quality, a place further down, the logarithm of past calls."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """`success`, `similarity`, `perceived` (KINDS, n); `arrival` (n,) in requests; `serves` (n,) a newcomer's kind."""
-
-    success: Floats
-    similarity: Floats
-    perceived: Floats
-    arrival: Ints
-    serves: Ints
-    better: Bools
-    risk: NDArray[np.int8]
-    cost: Floats
-    p50: Floats
-    kinds: Ints
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way to explore: `rate` of requests, tools below `below` calls; `near`: candidates of the request alone."""
-
-    name: str
-    rate: float
-    below: int
-    near: bool
-
-
-WAYS = (
-    Way("none", 0.0, 0, False),
-    Way("epsilon-greedy, 2%", 0.02, 10**9, True),
-    Way("epsilon-greedy, 10%", 0.1, 10**9, True),
-    Way("ours: 2%, below 3 calls", 0.02, 3, False),
-    Way("ours: 10%, below 30 calls", 0.1, 30, False),
-    Way("candidates only: 2%, below 3", 0.02, 3, True),
-    Way("candidates only: 2%, below 30", 0.02, 30, True),
-    Way("candidates only: 10%, below 30", 0.1, 30, True),
-)
-
-
-def make_world(seed: int, requests: int) -> World:
-    """Incumbents whose success at what they serve is 0.3 to 0.8; newcomers between 1/8 and 1/2 of the time."""
-    random = np.random.default_rng(seed)
-    n = INCUMBENTS + 3 * EACH
-    relevant = np.zeros((KINDS, n), np.bool_)
-    for kind in range(KINDS):
-        relevant[kind, random.choice(INCUMBENTS, SERVING, replace=False)] = True
-    success = np.where(relevant, random.uniform(0.3, 0.8, (KINDS, n)), 0.02)
-    serves = np.full(n, -1)
-    serves[INCUMBENTS:] = random.permutation(KINDS)[: 3 * EACH]
-    best = success.max(axis=1)
-    for place, tool in enumerate(range(INCUMBENTS, n)):
-        kind = serves[tool]
-        relevant[kind, tool] = True
-        success[kind, tool] = (min(0.97, best[kind] + 0.15), best[kind] - 0.2, 0.0)[place % 3]
-    arrival = np.zeros(n, np.int64)
-    arrival[INCUMBENTS:] = random.integers(requests // 8, requests // 2, 3 * EACH)
-    popularity = 1.0 / np.arange(1, KINDS + 1)
-    return World(
-        success=success,
-        similarity=np.where(relevant, 0.6, 0.2) + random.normal(0, 0.1, (KINDS, n)),
-        perceived=np.where(relevant, 0.55, 0.02)
-        + 0.5 * (success - 0.55) * relevant
-        + random.normal(0, 0.1, (KINDS, n)),
-        arrival=arrival,
-        serves=serves,
-        better=(np.arange(n) >= INCUMBENTS) & ((np.arange(n) - INCUMBENTS) % 3 == 0),
-        risk=np.where(random.random(n) < np.where(serves >= 0, 0.0, 0.3), Risk.WRITE, Risk.READ_ONLY).astype(np.int8),
-        cost=random.uniform(0, 0.01, n),
-        p50=random.uniform(50, 500, n),
-        kinds=random.permutation(KINDS)[random.choice(KINDS, requests, p=popularity / popularity.sum())],
-    )
+MARGIN, PARTS, OFTEN = 0.02, 8, 200
+EPOCH, REFITTED = 500, 2000
+"""Requests between two looks at the past, and between two fits of the head."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """One run: shares of requests, and requests until each better newcomer was ranked first (NaN: it never was)."""
+    """One run. Shares of requests by eighth of the run: served by the best tool, and served at all, at the first call.
 
-    best_late: float
-    success_late: float
+    `lost`: expected successes that the shown menus lose on what they would have been without exploration, a request;
+    `failed`: calls of a tool that stood there by exploration, and that failed, a request. `takeover`: for each better
+    newcomer the requests of its kind, from its arrival, until it was ranked first; `on_menu`: until it was among the
+    regular tools of the menu. NaN: it never was. `after`: the requests of its kind in the whole run from then on.
+    """
+
+    best: Floats
+    success: Floats
     lost: float
     failed: float
     explored: float
-    takeover: tuple[float, ...]
+    takeover: Floats
+    on_menu: Floats
+    after: Floats
 
 
-def run(world: World, way: Way, menu_size: int, seed: int) -> Course:
-    """Serve every request of a world. `best_late`, `success_late`: over the last quarter, when nothing new arrives.
+@dataclass
+class _Tally:
+    lost: float = 0.0
+    failed: int = 0
+    explored: int = 0
+    best: list[Bools] = field(default_factory=list)
+    won: list[Bools] = field(default_factory=list)
 
-    `lost`: expected successes that the shown menus lose on what they would have been without exploration, a request;
-    `failed`: calls of a tool that was tried, and that failed, a request.
-    """
-    random = np.random.default_rng([seed, 1])
-    requests, n = len(world.kinds), world.success.shape[1]
-    calls, wins, seen = np.zeros((KINDS, n)), np.zeros((KINDS, n)), np.zeros(n)
-    called_best, succeeded = np.zeros(requests, np.bool_), np.zeros(requests, np.bool_)
-    lost, failed, explored = 0.0, 0, 0
-    takeover = np.full(n, np.nan)
+
+def run(world: World, way: Way, menu_size: int, seed: int, unshown_weight: float = 1.0) -> Course:
+    """Serve every request of a world."""
+    random, requests, n = np.random.default_rng([seed, 1]), len(world.kinds), world.success.shape[1]
+    learner, tally = Learner(world, seed, unshown_weight), _Tally()
+    seen = np.zeros(n)
+    first_at, menu_at = np.full(n, np.nan), np.full(n, np.nan)
     for start in range(0, requests, EPOCH):
-        kinds = world.kinds[start : start + EPOCH]
-        here = world.arrival <= start
-        orders = _orders(world, calls, wins, here)
-        for tool in np.flatnonzero(world.better & here & np.isnan(takeover)):
-            if orders[world.serves[tool]][0] == tool:
-                takeover[tool] = start - world.arrival[tool]
-        base = np.array([orders[kind][:menu_size] for kind in kinds])
+        kinds, here = world.kinds[start : start + EPOCH], world.arrival <= start
+        if start % REFITTED == 0:
+            learner.fit()
+        ranked = [_tied(world, rows, relevant) for rows, relevant in learner.ranked(here)]
+        for tool in np.flatnonzero(world.better & here):
+            order = ranked[world.serves[tool]][0]
+            if np.isnan(first_at[tool]) and order[0] == tool:
+                first_at[tool] = start
+            if np.isnan(menu_at[tool]) and tool in order[:menu_size]:
+                menu_at[tool] = start
+        base = np.array([ranked[kind][0][:menu_size] for kind in kinds])
         menus, chance = base.copy(), np.ones(base.shape)
-        for row, kind in enumerate(kinds):
-            _explore(way, f"{seed}-{start + row}", orders[kind], here, world.risk, seen, menus[row], chance[row])
-        noise = random.gumbel(size=menus.shape)
-        utility = _utility(world, kinds, menus, seen)
-        picked = (utility + noise).argmax(axis=1)
-        rows = np.arange(len(kinds))
-        tool = menus[rows, picked]
-        tried = (menus != base).any(axis=1)
-        lost += float((_expected(world, kinds, base, seen) - _expected(world, kinds, menus, seen))[tried].sum())
-        explored += int(tried.sum())
-        won = random.random(len(kinds)) < world.success[kinds, tool]
-        weight = np.minimum(1.0 / chance[rows, picked], CLIP)
-        np.add.at(calls, (kinds, tool), weight)
-        np.add.at(wins, (kinds, tool), weight * won)
-        seen += np.bincount(tool, minlength=n)
-        failed += int((~won & (tool != base[rows, picked])).sum())
-        succeeded[start : start + EPOCH] = won
-        called_best[start : start + EPOCH] = tool == np.where(here, world.success, -1.0)[kinds].argmax(axis=1)
-    late = slice(3 * requests // 4, None)
+        slots = {
+            kind: way.slot(world, *ranked[kind], menu_size, learner.past, here, start)
+            for kind in np.unique(kinds).tolist()
+        }
+        for row, kind in enumerate(kinds.tolist()):
+            rate, tried, share = slots[kind]
+            choice = draw(f"{seed}-{start + row}", rate, share)
+            chance[row, -1] = 1.0 - rate if choice is None else rate * share[choice]
+            if choice is not None:
+                menus[row, -1] = tried[choice]
+        was = (menus != base).any(axis=1)
+        tally.lost += float((expected(world, kinds, base, seen) - expected(world, kinds, menus, seen))[was].sum())
+        tally.explored += int(was.sum())
+        calls = call(world, kinds, menus, chance, seen, random, PROPENSITY_CLIP)
+        learner.past.add(calls)
+        first, won = calls.tool[: len(kinds)], calls.won[: len(kinds)]
+        tally.failed += int((was & ~won & (first == menus[:, -1])).sum())
+        tally.best.append(first == np.where(here, world.success, -1.0)[kinds].argmax(axis=1))
+        tally.won.append(won)
+        seen += np.bincount(calls.tool, minlength=n)
     return Course(
-        best_late=float(called_best[late].mean()),
-        success_late=float(succeeded[late].mean()),
-        lost=lost / requests,
-        failed=failed / requests,
-        explored=explored / requests,
-        takeover=tuple(takeover[world.better].tolist()),
+        best=_parts(tally.best),
+        success=_parts(tally.won),
+        lost=tally.lost / requests,
+        failed=tally.failed / requests,
+        explored=tally.explored / requests,
+        takeover=_of_its_kind(world, first_at),
+        on_menu=_of_its_kind(world, menu_at),
+        after=_of_its_kind(world, np.full(n, float(requests))),
     )
 
 
-def _orders(world: World, calls: Floats, wins: Floats, here: Bools) -> list[Ints]:
-    """The candidates of each kind, best first: the stand-in of the head, then the product's tiebreak."""
-    prior = 0.5 / (1.0 + np.exp(-(world.similarity - 0.45) / 0.08))
-    relevance = (PRIOR_STRENGTH * prior + wins) / (PRIOR_STRENGTH + calls)
-    relevance = np.where(here, relevance, -1.0)
-    orders = []
-    for row in relevance:
-        rows = np.argsort(-row, kind="stable")[:CANDIDATES]
-        orders.append(rows[tiebreak(row[rows], world.cost[rows], world.p50[rows], rows, MARGIN)])
-    return orders
+def _tied(world: World, rows: Ints, relevant: Floats) -> tuple[Ints, Floats]:
+    order = tiebreak(relevant, world.cost[rows], world.p50[rows], rows, MARGIN)
+    return rows[order], relevant[order]
 
 
-def _explore(
-    way: Way,
-    request_id: str,
-    order: Ints,
-    here: Bools,
-    risk: NDArray[np.int8],
-    seen: Floats,
-    menu: Ints,
-    chance: Floats,
-) -> None:
-    """Let the product's draw fill the last slot of `menu` (in place), with the chances of what is shown."""
-    asked = here
-    if way.near:
-        asked = np.zeros(len(here), np.bool_)
-        asked[order] = True
-    eligible = eligible_tools(here, asked, risk, seen.astype(np.int64), threshold=way.below)
-    eligible[menu] = False
-    tried = np.flatnonzero(eligible)
-    if way.rate == 0.0 or not len(tried):
-        return
-    choice = draw(request_id, way.rate, len(tried))
-    chance[-1] = 1.0 - way.rate if choice is None else way.rate / len(tried)
-    if choice is not None:
-        menu[-1] = tried[choice]
+def _parts(found: list[Bools]) -> Floats:
+    return np.array([part.mean() for part in np.array_split(np.concatenate(found), PARTS)])
 
 
-def _utility(world: World, kinds: Ints, menus: Ints, seen: Floats) -> Floats:
-    """What the agent makes of each tool of each menu, before noise; menus are read in registry order."""
-    place = menus.argsort(axis=1).argsort(axis=1)
-    perceived = world.perceived[kinds[:, None], menus]
-    return QUALITY * perceived - POSITION * place + POPULARITY * np.log1p(seen[menus])
-
-
-def _expected(world: World, kinds: Ints, menus: Ints, seen: Floats) -> Floats:
-    """(requests,): the chance that the agent succeeds with a menu."""
-    odds = np.exp(_utility(world, kinds, menus, seen))
-    expected: Floats = (odds * world.success[kinds[:, None], menus]).sum(axis=1) / odds.sum(axis=1)
-    return expected
+def _of_its_kind(world: World, moment: Floats) -> Floats:
+    """Requests of each better newcomer's kind between its arrival and a moment (n,), NaN for none."""
+    counts = []
+    for tool in np.flatnonzero(world.better):
+        until = moment[tool]
+        between = world.kinds[world.arrival[tool] : int(until)] if np.isfinite(until) else None
+        counts.append(np.nan if between is None else float((between == world.serves[tool]).sum()))
+    return np.array(counts)
 
 
 COLUMNS = (
     "exploration",
-    "best tool, late",
+    "best tool, last quarter",
     "more than none",
-    "success, late",
+    "success, last quarter",
     "explored",
     "lost, per 1,000",
     "tried and failed, per 1,000",
-    "better newcomers first",
-    "median requests until then",
+    "on the menu",
+    "on the menu, often asked",
+    "requests until then",
+    "first, often asked",
+    "requests until then",
 )
 
 
 def table(courses: dict[str, list[Course]]) -> list[str]:
-    """Lines of a Markdown table: means over seeds; the gain on the first course with its paired standard error."""
+    """Lines of a Markdown table: means over seeds; the gain on the first way with its paired standard error."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
-    without = np.array([one.best_late for one in next(iter(courses.values()))])
+    without = np.array([one.best[-2:].mean() for one in next(iter(courses.values()))])
     for name, runs in courses.items():
-        times = np.array([time for one in runs for time in one.takeover])
-        half = np.sort(np.where(np.isnan(times), np.inf, times))[len(times) // 2]
-        more = np.array([one.best_late for one in runs]) - without
+        late = np.array([one.best[-2:].mean() for one in runs])
+        more = late - without
         error = float(np.std(more, ddof=1) / np.sqrt(len(runs))) if len(runs) > 1 else 0.0
-        late, explored = np.mean([one.success_late for one in runs]), np.mean([one.explored for one in runs])
         cells = (
             name,
-            f"{np.mean([one.best_late for one in runs]):.3f}",
+            f"{late.mean():.3f}",
             f"{more.mean():+.3f} ± {error:.3f}",
-            f"{late:.3f}",
-            f"{explored:.3f}",
+            f"{np.mean([one.success[-2:].mean() for one in runs]):.3f}",
+            f"{np.mean([one.explored for one in runs]):.3f}",
             f"{1000 * np.mean([one.lost for one in runs]):+.2f}",
             f"{1000 * np.mean([one.failed for one in runs]):.2f}",
-            f"{np.isfinite(times).sum()} of {len(times)}",
-            "not within the run" if np.isinf(half) else f"{half:,.0f}",
+            _reached(np.concatenate([one.on_menu for one in runs]))[0],
+            *_reached(np.concatenate([one.on_menu[one.after >= OFTEN] for one in runs])),
+            *_reached(np.concatenate([one.takeover[one.after >= OFTEN] for one in runs])),
         )
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
+def _reached(times: Floats) -> tuple[str, str]:
+    """How many ever were, and the median over all of the requests until then; those that never were come last."""
+    if not len(times):
+        return "0 of 0", "-"
+    half = np.sort(np.where(np.isnan(times), np.inf, times))[len(times) // 2]
+    return f"{np.isfinite(times).sum()} of {len(times)}", "-" if np.isinf(half) else f"{half:,.0f}"
+
+
+def curve(courses: dict[str, list[Course]]) -> list[str]:
+    """Lines of a Markdown table: the share of requests that the best tool served, by eighth of the run."""
+    lines = ["| exploration | " + " | ".join(f"{part + 1}/{PARTS}" for part in range(PARTS)) + " |"]
+    lines.append("|---" * (PARTS + 1) + "|")
+    for name, runs in courses.items():
+        means = np.mean([one.best for one in runs], axis=0)
+        lines.append(f"| {name} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
+    return lines
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print a table for each menu size."""
+    """Print two tables for each menu size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=40_000)
+    parser.add_argument("--requests", type=int, default=24_000)
     parser.add_argument("--menu", type=int, nargs="+", default=[4, 12])
+    parser.add_argument("--popularity", type=float, default=POPULARITY)
+    parser.add_argument("--unshown", type=float, default=HeadPart().unshown_weight, help="the recipe's unshown_weight")
+    parser.add_argument("--ways", nargs="+", choices=[way.name for way in WAYS], help="some of the ways to explore")
     given = parser.parse_args(argv)
+    ways = [way for way in WAYS if given.ways is None or way.name in given.ways]
     for size in given.menu:
-        courses: dict[str, list[Course]] = {way.name: [] for way in WAYS}
+        courses: dict[str, list[Course]] = {way.name: [] for way in ways}
         for seed in range(given.seeds):
-            world = make_world(seed, given.requests)
-            for way in WAYS:
-                courses[way.name].append(run(world, way, size, seed))
+            world = make_world(seed, given.requests, given.popularity)
+            for way in ways:
+                courses[way.name].append(run(world, way, size, seed, given.unshown))
         print(f"\nMenus of {size} tools, {given.requests:,} requests, {given.seeds} seeds\n")
-        print("\n".join(table(courses)))
+        print("\n".join([*table(courses), "", *curve(courses)]), flush=True)
 
 
 if __name__ == "__main__":
