@@ -108,7 +108,8 @@ def eligible_tools(
     `width`. Only reading tools are tried, with `explore_writes` also writing ones; a destructive tool never is.
     """
     bound = Risk.WRITE if explore_writes else Risk.READ_ONLY
-    return candidates & (risk <= int(bound)) & (posterior_width(served, failed) > width)
+    eligible: NDArray[np.bool_] = candidates & (risk <= int(bound)) & (posterior_width(served, failed) > width)
+    return eligible
 
 
 def posterior_width(served: NDArray[np.integer], failed: NDArray[np.integer]) -> Floats:
@@ -126,7 +127,8 @@ def new_enough(first_seen: Floats, allowed: NDArray[np.bool_], days: float) -> N
     known = first_seen[allowed & np.isfinite(first_seen)]
     if not len(known):
         return np.ones(len(first_seen), np.bool_)
-    return ~(first_seen < known.max() - days)
+    new: NDArray[np.bool_] = ~(first_seen < known.max() - days)
+    return new
 
 
 def shares(exploration: Exploration, tried: NDArray[np.intp], displaced: int | None) -> tuple[float, Floats]:
@@ -157,8 +159,9 @@ def largest(mean: Floats, outcomes: NDArray[np.integer]) -> Floats:
     mass = np.exp(density - density.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
     below = np.log(np.maximum(np.cumsum(mass, axis=1) - mass / 2, 1e-300))
-    wins: Floats = (mass * np.exp(below.sum(axis=0) - below)).sum(axis=1)
-    return wins / wins.sum()
+    wins = (mass * np.exp(below.sum(axis=0) - below)).sum(axis=1)
+    chances: Floats = wins / wins.sum()
+    return chances
 
 
 def explores(request_id: str, rate: float) -> bool:
