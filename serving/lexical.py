@@ -10,9 +10,9 @@ the pen and tried one letter off, the first 16 of them. Both bounds hold for any
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +98,9 @@ class LexicalIndex:
         self._own: dict[str, list[int]] = {}
         for owner, row in owned:
             self._own.setdefault(owner, []).append(row)
-        self._whole = self._view_of(None)
-        self._view = lru_cache(_VIEWS)(lambda owner: self._view_of(self._seen_by(owner)))
+        self._whole = _view(readings.length, None)
+        # of a function and not of a method: an index that has been replaced is let go of at once
+        self._view = lru_cache(_VIEWS)(partial(_view_of, readings.length, self._shared, self._own))
 
     @classmethod
     def build(
@@ -133,20 +134,6 @@ class LexicalIndex:
         return len(self._read.lexicon)
 
     # What a tenant can see
-
-    def _seen_by(self, owner: str | None) -> NDArray[np.bool_] | None:
-        if not self._own:
-            return None
-        seen = self._shared.copy()
-        seen[self._own.get(owner, []) if owner is not None else []] = True
-        return seen
-
-    def _view_of(self, visible: NDArray[np.bool_] | None) -> _View:
-        length = self._read.length
-        seen = length if visible is None else length[visible]
-        average = max(1, int(seen.sum())) / max(1, len(seen))
-        damping: NDArray[np.float64] = _K1 * ((1 - _B) + _B * length.astype(np.float64) / average)
-        return _View(visible, len(seen), damping)
 
     def _frequency(self, token: int, view: _View) -> int:
         """How many cards of the view hold the token."""
@@ -221,3 +208,19 @@ class LexicalIndex:
     def _has_outgrown_its_cards(self) -> bool:
         held = int(np.count_nonzero(np.diff(self._text.start)))
         return self.words_held > _FORGOTTEN * held + 10_000
+
+
+def _view_of(length: Ints, shared: NDArray[np.bool_], own: Mapping[str, list[int]], owner: str | None) -> _View:
+    """What a tenant with cards of its own can see, or, for None, any other."""
+    if not own:
+        return _view(length, None)
+    seen = shared.copy()
+    seen[own.get(owner, []) if owner is not None else []] = True
+    return _view(length, seen)
+
+
+def _view(length: Ints, visible: NDArray[np.bool_] | None) -> _View:
+    seen = length if visible is None else length[visible]
+    average = max(1, int(seen.sum())) / max(1, len(seen))
+    damping: NDArray[np.float64] = _K1 * ((1 - _B) + _B * length.astype(np.float64) / average)
+    return _View(visible, len(seen), damping)

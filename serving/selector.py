@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,9 +117,10 @@ class Selector:
         self._spent = np.zeros(len(catalog), np.int64)
         self._seen_days = _days([card.first_seen for card in catalog.cards])
         self._lately = Lately()
-        self._bundled = lru_cache(maxsize=64)(self._memory_of)
+        # of functions and not of methods: a selector that has been replaced is let go of at once, with all its arrays
+        self._bundled = lru_cache(maxsize=64)(partial(_memory_of, bundle, self.index))
         self._extended: Lru[tuple[str, str], UsageMemory] = Lru(_EXTENDED)
-        self._filtered = lru_cache(maxsize=64)(self._filter_record)
+        self._filtered = lru_cache(maxsize=64)(partial(_filter_record, catalog.ids))
         self._tokens = self._token_costs(earlier)
         self._core = [row for row, card in enumerate(catalog.cards) if card.core]
         self._doubt = doubt(bundle.usage, catalog) if bundle is not None else ""
@@ -398,13 +399,6 @@ class Selector:
         run.note("left_out", int(allowed.sum()), gone)
         return allowed
 
-    def _filter_record(self, mask: MaskResult, rule: bytes) -> StageRecord:
-        """What the request filter dropped of that which the mask let through; `rule` (n,) int8, as bytes."""
-        ids, dropped_by = self.index.catalog.ids, np.frombuffer(rule, np.int8)
-        gone = mask.allowed & (dropped_by >= 0)
-        dropped = {ids[row]: REQUEST_RULES[dropped_by[row]] for row in np.flatnonzero(gone).tolist()}
-        return StageRecord(stage="filter", kept=int((mask.allowed & ~gone).sum()), dropped=dropped)
-
     def _encode(self, query: str, run: Run) -> Encoded | None:
         if self.encoder is None or self.bundle is None:
             return None
@@ -564,12 +558,6 @@ class Selector:
             return None
         return bars(read_menu_risk(self.bundle.file(MENU_RISK)), self.settings.menu_alpha)
 
-    def _memory_of(self, tenant: str) -> UsageMemory | None:
-        if self.bundle is None or self.index.vectors is None:
-            return None
-        usage = fitting(self.bundle.usage, self.catalog)
-        return UsageMemory(usage, self.index.vectors, self.index.catalog.row, tenant)
-
     def _token_costs(self, earlier: Selector | None) -> NDArray[np.int64]:
         """Tokens that each tool takes on the menu; those of cards that are the same are known."""
         counter = self.encoder.count if self.encoder is not None else approximate_tokens
@@ -588,6 +576,20 @@ class Selector:
     def _named(self, rows: NDArray[np.int64], scores: NDArray[np.floating]) -> dict[str, float]:
         ids = self.index.catalog.ids
         return {ids[row]: round(float(score), 6) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+
+
+def _filter_record(ids: tuple[str, ...], mask: MaskResult, rule: bytes) -> StageRecord:
+    """What the request filter dropped of that which the mask let through; `rule` (n,) int8, as bytes."""
+    dropped_by = np.frombuffer(rule, np.int8)
+    gone = mask.allowed & (dropped_by >= 0)
+    dropped = {ids[row]: REQUEST_RULES[dropped_by[row]] for row in np.flatnonzero(gone).tolist()}
+    return StageRecord(stage="filter", kept=int((mask.allowed & ~gone).sum()), dropped=dropped)
+
+
+def _memory_of(bundle: Bundle | None, index: Index, tenant: str) -> UsageMemory | None:
+    if bundle is None or index.vectors is None:
+        return None
+    return UsageMemory(fitting(bundle.usage, index.catalog), index.vectors, index.catalog.row, tenant)
 
 
 def as_subgoal(given: Subgoal | str) -> Subgoal:

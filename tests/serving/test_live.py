@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -479,3 +481,16 @@ def test_a_first_selector_that_cannot_serve_is_an_error(tmp_path: Path, catalog_
         Watch(CatalogFile(tmp_path / "nowhere"), None, build)
     with pytest.raises(BundleError, match="manifest"):
         Watch(CatalogFile(catalog_file), BundleFolder(bundle_source(tmp_path)), build)
+
+
+def test_a_selector_that_was_replaced_is_let_go_of_at_once(watch: Watch, catalog_file: Path) -> None:
+    """Its arrays are large and its objects few, so that the garbage collector would let many of them pile up."""
+    gone = [weakref.ref(watch.live.current), weakref.ref(watch.live.current.index.lexical)]
+    watch.live.current.select(GOAL, Caller(tenant="acme"), request_id="r")
+    publish(catalog_file, without_mail())
+    gc.disable()
+    try:
+        assert watch.poll() is not None
+        assert [one() for one in gone] == [None, None]
+    finally:
+        gc.enable()
