@@ -99,8 +99,8 @@ def spark_engine(traces: str, scratch: Path, master: str | None) -> Iterator[Eng
             table = computed(trace_table(view(raw), traces))
             yield Engine(table, computed, numbered, local, batches)
     finally:
-        for name, value in before.items():
-            session.conf.set(name, value)
+        for name, earlier in before.items():
+            session.conf.set(name, str(earlier))
         if running is None:
             session.stop()
 
