@@ -160,10 +160,14 @@ def without_heads(bundle: Bundle) -> dict[str, str]:
 
 
 def test_the_rules_of_a_withheld_tool_change_nothing_for_the_caller(bundle: Bundle) -> None:
+    """Another tenant's tool is apart: it does not even count among the tools by which words are rare or common, and so
+    is as good as no tool (see test_tenants_apart)."""
     for goal in ("check the account", "pay the payment", "what is my balance"):
         seen = []
         for rule, fields in WITHHELD_BY.items():
-            card = {**fields, "core": rule in ("tenant", "env"), "p50_ms": float(len(rule))}
+            if rule == "tenant":
+                continue
+            card = {**fields, "core": rule == "env", "p50_ms": float(len(rule))}
             selector = Selector(bundle, catalog_with({tiny.GUARDED: card}), settings=EXPLORING)
             seen.append(selector.select(goal, CALLER, request_id="r"))
         for other in seen[1:]:
