@@ -87,5 +87,5 @@ def test_a_training_command_says_which_extra_it_needs(tmp_path: Path) -> None:
     catalog.write_text('{"tool_id": "mail.send", "name": "send", "description": "Send an email."}\n')
     done = python(COMMAND, "mine", "--catalog", str(catalog), "--traces", "t.parquet", "-o", str(tmp_path / "out"))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: this command needs 'pyarrow', which is not installed: pip install 'toolcrib[train]'")
+    assert done.stderr.startswith("error: this command needs 'pyarrow'")
     assert "pip install 'toolcrib[train]'" in done.stderr
