@@ -29,17 +29,28 @@ from serving.card_vectors import encode_cards
 from serving.encoder import Encoder
 from serving.features import features
 from serving.index import Index, index_of, load_models
-from serving.lexical import LexicalScores
+from serving.lexical import LexicalIndex, LexicalScores
 from serving.memory import Usage
 from toolcrib.demo_data import recipe_for
 from training.base import base_bundle
 from training.decisions import Decision, gather_decisions, same_names
-from training.head import Request, first_day, fit_relevance, probabilities
+from training.head import Request, first_day, fit_relevance, probabilities, without
 from training.material import Material, head_requests, remember
 from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
 from training.recipe import Recipe
 
 Gains = NDArray[np.float64]
+
+HEAD_SIGNALS: Mapping[str, tuple[str, ...]] = {
+    "BM25": ("bm25",),
+    "names": ("name", "exact"),
+    "votes of past requests": ("vote", "nearest"),
+    "past requests of the tool": ("centroid", "shrunk"),
+    "how much past a tool has": ("count",),
+    "failures": ("failure_rate",),
+    "the server used before": ("same_domain",),
+}
+"""What the head is told of a candidate, beside the cosine, in parts that can be silenced."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +63,13 @@ class Experiment:
     asked: Sequence[Decision]
 
 
-class NoLexical:
+class NoLexical(LexicalIndex):
     """Lexical search that finds nothing."""
 
     def __init__(self, tools: int) -> None:
         self._nothing = np.zeros(tools, np.float32)
 
-    def scores(self, query: str) -> LexicalScores:
+    def scores(self, query: str, tenant: str | None = None) -> LexicalScores:
         return LexicalScores(bm25=self._nothing, name=self._nothing, exact=self._nothing.astype(np.bool_))
 
 
@@ -115,6 +126,7 @@ def gains_by_line(of: Experiment, bundle: Bundle) -> dict[str, Gains]:
         "head: no first requests": measured(of, full, [*views[0], *first_day(views[0])]),
         "head: none, fused order": fused(of, full),
     }
+    lines |= {f"head: blind to {name}": blinded(of, full, views, *signals) for name, signals in HEAD_SIGNALS.items()}
     without_lexical = replace(full, index=replace(full.index, lexical=NoLexical(len(full.catalog))), memories={})
     without_usage = replace(full, usage=Usage.empty(full.vectors.shape[1]), memories={})
     lines["no BM25, no names"] = relearned(of, without_lexical)
@@ -161,6 +173,13 @@ def measured(of: Experiment, made: Material, learned: Sequence[Request]) -> Gain
     return ranked(of, made, lambda request: probabilities(head, features(request.signals)))
 
 
+def blinded(of: Experiment, made: Material, views: tuple[list[Request], list[Request]], *signals: str) -> Gains:
+    """The same candidates by a head that never saw some signals."""
+    learned = without([*views[0], *views[1], *first_day(views[0])], *signals)
+    head = fit_relevance(learned, regularisation=of.how.head.regularisation, calibrate=False)
+    return ranked(of, made, lambda request: probabilities(head, features(without([request], *signals)[0].signals)))
+
+
 def fused(of: Experiment, made: Material) -> Gains:
     """The candidates in the order in which they are gathered: reciprocal rank fusion."""
     return ranked(of, made, lambda request: -np.arange(len(request.right), dtype=np.float64))
@@ -198,7 +217,7 @@ def show(name: str, report: Mapping[str, Any]) -> None:
             f"[{100 * g['difference_interval'][0]:+.1f}, {100 * g['difference_interval'][1]:+.1f}])"
             for group, g in groups.items()
         ]
-        print(f"{line:24s} {'  '.join(cells)}")
+        print(f"{line:38s} {'  '.join(cells)}")
     for reranker, gain in report["rerankers"].items():
         print(f"{reranker}, for the head, out of fold: {gain}")
 
