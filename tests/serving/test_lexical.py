@@ -189,7 +189,9 @@ def test_encoded_data_in_one_description_leaves_the_other_tools_in_their_order()
         assert best(query, 3, index, noisy) == best(query, 3)
 
 
-@pytest.mark.parametrize("query", ["search table record", "list all the issues of a project that I can use", "look through message"])
+@pytest.mark.parametrize(
+    "query", ["search table record", "list all the issues of a project that I can use", "look through message"]
+)
 def test_the_scores_are_those_of_bm25(query: str) -> None:
     """Beside another's implementation, in the same form, over the same tokens."""
     readings = read_cards(CARDS, Lexicon())
