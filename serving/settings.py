@@ -33,8 +33,9 @@ class SelectorSettings(BaseModel):
     explore_showings: int = Field(default=500, ge=0)
     """A tool's budget: shown this often by exploration, it is not tried any more."""
     explore_writes: bool = False
-    learn_at_once: bool = True
-    """A success that was reported votes from the next request of its tenant on, before any training."""
+    learn_at_once: bool = False
+    """A success that was reported votes from the next request of its tenant on, before any training. Off: a head that
+    has seen tools with a long past and with none ranks one with a short past too low (docs/results-learning.md)."""
     threads: int = Field(default=1, ge=1)
     """Intra-op threads of the encoder. More than one is slower beside other work."""
     allow_foreign_catalog: bool = False

@@ -1,4 +1,4 @@
-"""Learning at once over HTTP: a kept success is known to the next request of its tenant, and nothing else is."""
+"""Learning at once over HTTP, where it is on: the next request of the tenant knows a kept success, and no more."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shop import Shop, open_shop, shown
 from tiny import Trained
 
 from serving.bundle import load_bundle, seal
+from serving.settings import SelectorSettings
 from serving.watch import bundle_source
 
 GOAL = "append to the note for anna"
@@ -33,7 +34,7 @@ def patient(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def opened(bundle: Path, folder: Path, **selector: Any) -> Iterator[Shop]:
     tools = [json.loads(card.model_dump_json()) for card in tiny.catalog()]
-    how = {"selector": {"explore_rate": 0.0, **selector}}
+    how = {"selector": {"explore_rate": 0.0, "learn_at_once": True, **selector}}
     with open_shop(folder, tools, bundle=bundle_source(bundle), **how) as shop:
         yield shop
 
@@ -110,7 +111,7 @@ def test_a_step_of_several_teaches_its_own_words(shop: Shop) -> None:
     assert [(success.query, success.tool_id) for success, _ in known] == [(GOAL, tiny.NEVER_USED)]
 
 
-def test_it_can_be_turned_off(patient: Path, tmp_path: Path) -> None:
-    with opened(patient, tmp_path, learn_at_once=False) as still:
+def test_unless_it_is_asked_for_a_success_waits_for_the_next_training(patient: Path, tmp_path: Path) -> None:
+    with opened(patient, tmp_path, learn_at_once=SelectorSettings().learn_at_once) as still:
         still.report("1", asked(still)["slice_id"], tiny.NEVER_USED)
         assert counts(still) == 0.0
