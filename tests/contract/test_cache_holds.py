@@ -169,6 +169,7 @@ OTHER_CARDS: dict[str, list[Any]] = {
     "tool_id": ["mail.send"],
     "name": ["send"],
     "domain": ["post"],
+    "server_description": ["Letters."],
     "summary": ["s"],
     "description": ["Sends."],
     "capabilities": [("c",)],
