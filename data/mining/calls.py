@@ -40,7 +40,7 @@ class Log:
     shown      PAIR, position, propensity, step, ts (least position, greatest propensity)
     retrieved  PAIR, of decisions whose menu is known
     gold       PAIR, step, ts: a human said which tools are right
-    cards      tool, tool_id, name_key
+    cards      tool, tool_id, name (the place of the first tool of that name, case folded)
     """
 
     decisions: Any
@@ -59,10 +59,14 @@ class Log:
 
 
 def card_table(catalog: Catalog) -> pa.Table:
-    """The catalog as a table: tool (the place), tool_id, name_key (the name, case folded)."""
-    rows = [{"tool": n, "tool_id": card.tool_id, "name_key": card.name.casefold()} for n, card in enumerate(catalog)]
-    text = pa.string()
-    return pa.Table.from_pylist(rows, schema=pa.schema([("tool", pa.int64()), ("tool_id", text), ("name_key", text)]))
+    """The catalog as a table: tool (the place), tool_id, name (the place of the first that is called so)."""
+    first: dict[str, int] = {}
+    rows = [
+        {"tool": place, "tool_id": card.tool_id, "name": first.setdefault(card.name.casefold(), place)}
+        for place, card in enumerate(catalog)
+    ]
+    columns = [("tool", pa.int64()), ("tool_id", pa.string()), ("name", pa.int64())]
+    return pa.Table.from_pylist(rows, schema=pa.schema(columns))
 
 
 def card_texts(catalog: Catalog) -> pa.Table:

@@ -130,7 +130,8 @@ def shown_not_chosen(log: Log, options: MiningOptions) -> Any:
     """
     winners = _winners(log)
     decided = winners.select("decision", "served").distinct()
-    passed = log.shown.anti_join(log.called, PAIR).anti_join(winners, PAIR).join(decided, "decision")
+    taken = ibis.union(log.called.select(*PAIR), log.gold.select(*PAIR), distinct=False)
+    passed = log.shown.anti_join(taken, PAIR).join(decided, "decision")
     looked_at = _real(1.0) / (passed.position + 1).cast("float64").sqrt()
     weight = _real(options.soft_negative_weight) * looked_at / passed.served.cast("float64")
     return _examples(passed, 0.0, weight * _inverse(passed.propensity, options), "shown_not_chosen")

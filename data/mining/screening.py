@@ -44,13 +44,15 @@ def screen_negatives(
     A tool that served a goal anywhere in the log is no negative for it elsewhere, nor is a tool of the same name on
     another server, nor a stated equivalent: most "negatives" of that kind are right answers nobody labelled.
     """
-    served = _asked(positives, log).select("goal_number", "tool", served=ibis.literal(True)).distinct()
-    names = served.join(log.cards, "tool").select("goal_number", "name_key", name_served="served").distinct()
+    served = computed(_asked(positives, log).select("goal_number", "tool").distinct())
+    served = served.mutate(served=ibis.literal(True))
+    names = served.join(log.cards, "tool").select("goal_number", "name", name_served="served").distinct()
     others = served.join(twins, "tool").select("goal_number", tool="twin", twin_served="served").distinct()
-    asked = _asked(examples, log)
-    told = asked.join(log.cards.select("tool", "name_key"), "tool").select(*asked.columns, "name_key")
+    # computed in steps: a join that spills cannot give its memory to the next one of the same query
+    asked = computed(_asked(computed(examples), log))
+    told = asked.join(log.cards.select("tool", "name"), "tool").select(*asked.columns, "name")
     told = told.left_join(served, ["goal_number", "tool"]).select(*told.columns, "served")
-    told = told.left_join(names, ["goal_number", "name_key"]).select(*told.columns, "name_served")
+    told = told.left_join(names, ["goal_number", "name"]).select(*told.columns, "name_served")
     told = told.left_join(others, ["goal_number", "tool"]).select(*told.columns, "twin_served")
     fated = told.select(
         *asked.columns,
