@@ -79,8 +79,8 @@ def run(world: World, way: Way, menu_size: int, seed: int, unshown_weight: float
         base = np.array([ranked[kind][0][:menu_size] for kind in kinds])
         menus, chance = base.copy(), np.ones(base.shape)
         slots = {
-            kind: way.slot(world, *ranked[kind], menu_size, learner.past, here, start)
-            for kind in np.unique(kinds).tolist()
+            int(kind): way.slot(world, *ranked[int(kind)], menu_size, learner.past, here, start)
+            for kind in np.unique(kinds)
         }
         for row, kind in enumerate(kinds.tolist()):
             rate, tried, share = slots[kind]
