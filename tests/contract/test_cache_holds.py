@@ -208,6 +208,8 @@ OTHER_SETTINGS: dict[str, Any] = {
     "explore_days": 30.0,
     "explore_showings": 100,
     "explore_writes": True,
+    "menu_alpha": 0.1,
+    "learn_at_once": True,
     "threads": 2,
     "allow_foreign_catalog": True,
 }

@@ -128,7 +128,8 @@ def test_unknown_tools_in_the_log_and_no_request_that_nothing_fits(train_on: Tra
         for i, trace in enumerate(tiny.traces()[:5])
     ]
     known = [trace for trace in tiny.traces() if trace.tool_id is not None]
-    result = train_on([*known, *strangers], reranker="none", export={"int8": True, "max_quality_loss": 1.0})
+    int8 = {"int8": True, "max_quality_loss": 1.0}
+    result = train_on([*known, *strangers], reranker="none", export=int8, head={"removed": 0.0})
     bundle = load_bundle(result.bundle)
     assert "gone.tool" not in bundle.usage.tools
     assert not bundle.has(ABSTENTION)
