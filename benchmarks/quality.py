@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument(
         "--no-rerankers", action="store_true", help="train none: where `auto` serves none, half the time"
     )
+    parser.add_argument("--reuse", action="store_true", help="measure a bundle that is there, and train only others")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)
@@ -63,11 +64,14 @@ def recipe(given: argparse.Namespace, **changes: Any) -> Recipe:
 
 
 def trained(given: argparse.Namespace, name: str, of: Set, how: Recipe) -> Path:
-    """Train on a set's traces; the bundle's folder."""
+    """Train on a set's traces, unless its bundle is to be used again; the bundle's folder."""
+    bundle: Path = given.out / name / f"bundle-{given.seed}"
+    if given.reuse and bundle.is_dir():
+        return bundle
     traces = given.out / name / "traces.parquet"
     traces.parent.mkdir(parents=True, exist_ok=True)
     write_traces(traces, of.traces)
-    return train(of.catalog, traces, how, given.out / name / f"bundle-{given.seed}").bundle
+    return train(of.catalog, traces, how, bundle).bundle
 
 
 def run_bfcl(given: argparse.Namespace) -> dict[str, Any]:

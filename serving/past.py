@@ -17,8 +17,8 @@ from serving.memory import Usage
 
 FOREIGN_BELOW = 0.1
 """Of another catalog's past fewer of the tools are here, some equal names or not..."""
-OWN_FROM = 0.5
-"""... unless at least this share of the catalog is known from the past: then it is a part of what was one catalog."""
+KNOWN_FROM = 0.1
+"""... unless at least this share of the catalog is known from the past: a small part of a large past, by no accident."""
 THIN_BELOW = 0.5
 """With fewer of the past's tools here, that nothing fitted a request then says little of what would fit it now."""
 
@@ -29,7 +29,7 @@ def kinship(usage: Usage, catalog: Catalog) -> Kinship:
     """What the past is to the catalog. A catalog is its own where there is no past."""
     share = known_share(usage, catalog)
     here = sum(tool in catalog for tool in usage.tools)
-    if share < FOREIGN_BELOW and here < OWN_FROM * len(catalog):
+    if share < FOREIGN_BELOW and here < KNOWN_FROM * len(catalog):
         return "foreign"
     return "thin" if share < THIN_BELOW else "own"
 
