@@ -18,7 +18,7 @@ from serving.memory import Usage
 FOREIGN_BELOW = 0.1
 """Of another catalog's past fewer of the tools are here, some equal names or not..."""
 KNOWN_FROM = 0.1
-"""... unless at least this share of the catalog is known from the past: a small part of a large past, by no accident."""
+"""... unless at least this share of the catalog is known from the past: a small part of a large past, by no chance."""
 THIN_BELOW = 0.5
 """With fewer of the past's tools here, that nothing fitted a request then says little of what would fit it now."""
 
