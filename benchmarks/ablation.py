@@ -104,8 +104,8 @@ def ablation(name: str, given: argparse.Namespace) -> dict[str, Any]:
         for i, query in enumerate(of.queries)
     ]
     experiment = Experiment(of, how, logged, asked)
-    past = {bundle.usage.tools[tool] for tool in set(bundle.usage.tool[~bundle.usage.failed].tolist()) if tool >= 0}
-    seen = np.array([any(t in past for g in q.gold for t in (g, *q.gold_alt.get(g, ()))) for q in of.queries], np.bool_)
+    past = bundle.usage.served
+    seen = np.array([not query.right.isdisjoint(past) for query in of.queries], np.bool_)
     lines = gains_by_line(experiment, bundle)
     return {
         "lines": {line: summary(gains, lines["everything"], seen, given.seed) for line, gains in lines.items()},

@@ -60,7 +60,7 @@ def stream(selector: Selector, queries: list[Query]) -> list[str]:
     took = []
     for query in queries:
         (gold,) = query.gold
-        good = {gold, *query.gold_alt.get(gold, ())}
+        good = query.as_good_as(gold)
         before, after = (of.select(query.text, request_id="benchmark") for of in (selector, live.current))
         kind = "warm" if any(memory.counts[selector.catalog.row[tool]] > 0 for tool in good) else "cold"
         band = next(band for band in BANDS if band[0] <= reported[gold] <= band[1])

@@ -191,7 +191,7 @@ def _decide(selector: Selector, queries: Sequence[Query]) -> Scored:
 
 def _is_new(query: Query, counts: NDArray[np.float32], row: Mapping[str, int]) -> bool:
     """Whether no right tool of the query has a past: what is not among the candidates is taken for like the rest."""
-    good = [row[tool] for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ())) if tool in row]
+    good = [row[tool] for tool in query.right if tool in row]
     return not bool((counts[good] > 0).any())
 
 

@@ -115,7 +115,7 @@ def measure(queries: Sequence[Query], splitter: Splitter, rank: Ranker) -> dict[
         seen["menu"] = set(merged[:MENU])
         for gold in query.gold:
             total += 1
-            right = {gold, *query.gold_alt.get(gold, ())}
+            right = {*query.as_good_as(gold)}
             for name, tools in seen.items():
                 hits[name] = hits.get(name, 0) + bool(right & tools)
     return {"steps": parts / len(queries), **{name: count / total for name, count in hits.items()}}

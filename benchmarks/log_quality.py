@@ -18,7 +18,6 @@ from benchmarks.sets import Set
 from data.jsonl import load_traces
 from data.mining.miner import Mined, mine
 from data.mining.options import MiningOptions
-from data.queries import Query
 from data.trace_store import write_traces
 from serving.bundle import TOKENIZER, load_bundle
 from serving.encoder import Encoded, Encoder
@@ -126,7 +125,7 @@ def _taught(of: Set, logged: Sequence[Decision], read: Sequence[Decision], how: 
         in_order.append(ranking_metrics(found, query)["ndcg@10"])
         gains.append(ranking_metrics([found[place] for place in order.tolist()], query)["ndcg@10"])
     past = {tool for decision in logged for tool, _ in decision.tools}
-    seen = np.array([any(tool in past for tool in answers(query)) for query in of.queries], np.bool_)
+    seen = np.array([not query.right.isdisjoint(past) for query in of.queries], np.bool_)
     unsplit = [replace(decision, side="train") for decision in read]
     return Taught(np.array(gains), np.array(in_order), np.array(ranks), seen, headed, digest(unsplit), digest(read))
 
@@ -138,11 +137,6 @@ def livemcpbench_calls(data: Path, fold: int) -> Set:
     file = data / "livemcpbench" / "traces.jsonl"
     held_out = [trace for trace in load_traces(file) if trace.trace_id not in taught_by]
     return replace(of, queries=tuple(queries_from_traces(held_out, of.catalog, str(file))))
-
-
-def answers(query: Query) -> set[str]:
-    """The right tools of a request and their equivalents."""
-    return {tool for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ()))}
 
 
 def telling(request: Request) -> bool:

@@ -26,7 +26,6 @@ from benchmarks import sets
 from benchmarks.log_quality import (
     Remembering,
     Taught,
-    answers,
     cell,
     compared,
     encoder_of,
@@ -112,7 +111,7 @@ def toolbench(given: argparse.Namespace, encoder: Remembering) -> Row:
     lines = {**BOTH, **UNKNOWN, "an empty error field is a success": Off(read=_believing(given.data))}
 
     def groups(_: Taught) -> np.ndarray[Any, Any]:
-        return np.array([bool(answers(query) & called) for query in of.queries], np.bool_)
+        return np.array([bool(query.right & called) for query in of.queries], np.bool_)
 
     return rules_off("toolbench", [of], lines, given.seeds, encoder, groups)
 
@@ -194,7 +193,7 @@ def failures(given: argparse.Namespace, encoder: Remembering) -> Row:
         | {f"failed by {error}": [*rest, *failed(error), *others] for error in (*SILENT, *LOUD)},
     }
     hit = {trace.tool_id for trace in failing}
-    chosen = np.array([bool(answers(query) & hit) for query in of.queries if query.gold], np.bool_)
+    chosen = np.array([bool(query.right & hit) for query in of.queries if query.gold], np.bool_)
     report: Row = {}
     print(f"== failures: {len(failing)} of {len(of.traces)} calls, of {len(hit)} tools; means of {given.seeds} seeds")
     for group, logs in groups.items():

@@ -23,7 +23,7 @@ import torch
 import yaml
 
 from benchmarks import sets
-from benchmarks.log_quality import answers, cell, compared
+from benchmarks.log_quality import cell, compared
 from benchmarks.sets import Set
 from data.jsonl import save_catalog
 from data.trace_store import write_traces
@@ -55,7 +55,7 @@ def main() -> None:
     save_catalog(given.out / "catalog.jsonl", of.catalog)
     write_traces(given.out / "traces.parquet", of.traces)
     past = {trace.tool_id for trace in of.traces}
-    seen = np.array([bool(answers(query) & past) for query in of.queries], np.bool_)
+    seen = np.array([bool(query.right & past) for query in of.queries], np.bool_)
     first: dict[str, Any] = {}
     report: dict[str, Any] = {}
     print(f"== {given.tasks} tasks, {MEASURING} requests, means of {given.seeds} seeds: nDCG@10")

@@ -134,6 +134,17 @@ def replacing_tree(place: Path | str, check: Callable[[list[str]], None]) -> Ite
         filesystem.rm_file(f"{path}/{UNFINISHED}")
 
 
+def only(known: Callable[[str], bool], place: Path | str, what: str, hint: str) -> Callable[[list[str]], None]:
+    """A check for `replacing_tree`: InputError for a folder with a name in it that is not `known`; it is not `what`."""
+
+    def check(names: list[str]) -> None:
+        strangers = sorted(name for name in names if not known(name))
+        if strangers:
+            raise InputError(f"is not {what}: it holds {', '.join(strangers[:3])}", source=str(place), hint=hint)
+
+    return check
+
+
 class _Tree:
     """The files of this machine, or of an fsspec file system, by the same few questions."""
 

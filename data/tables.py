@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from data.errors import InputError
@@ -12,7 +13,8 @@ PARTITIONS = {"day": "ts", "tenant": "tenant"}
 """What a table can be partitioned by, and the column that it is taken from; `day` is that of the UTC time."""
 
 _OPEN_FILES = 256
-_GROUP_ROWS = 20_000
+BATCH_ROWS = 20_000
+"""Rows that are held at once on their way, and rows of a row group."""
 
 
 def pyarrow_modules() -> tuple[Any, Any]:
@@ -46,7 +48,7 @@ def write_table(path: str, filesystem: Any, schema: Any, batches: Iterable[Any])
     ) as writer:
         for batch in batches:
             rows += batch.num_rows
-            writer.write_batch(batch, row_group_size=_GROUP_ROWS)
+            writer.write_batch(batch, row_group_size=BATCH_ROWS)
     return rows
 
 
@@ -83,28 +85,47 @@ def write_parts(path: str, filesystem: Any, schema: Any, batches: Iterable[Any],
         filesystem=filesystem,
         use_threads=False,
         max_open_files=_OPEN_FILES,
-        max_rows_per_group=_GROUP_ROWS,
+        max_rows_per_group=BATCH_ROWS,
         max_partitions=1_000_000,
         existing_data_behavior="overwrite_or_ignore",
     )
     return rows
 
 
-def read_batches(part: Part, names: Sequence[str], batch_rows: int = _GROUP_ROWS) -> Iterator[Any]:
+def read_batches(part: Part, names: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
     """The columns of a Parquet file that are among `names`, as it comes, with the keys of its folders as columns.
 
     Raises InputError for a file that cannot be read, is torn, or whose pages fail their checksums.
     """
     arrow, parquet = pyarrow_modules()
     keys = {name: value for name, value in part.keys.items() if name in names}
+    with (
+        _whole(part),
+        parquet.ParquetFile(part.path, filesystem=part.filesystem, page_checksum_verification=True) as file,
+    ):
+        columns = [name for name in file.schema_arrow.names if name in names and name not in keys]
+        for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
+            told = batch
+            for name, value in keys.items():
+                told = told.append_column(name, arrow.array([value] * batch.num_rows, arrow.string()))
+            yield told
+
+
+def read_schema(part: Part) -> Any:
+    """The pyarrow schema of a Parquet file, with the keys of its folders. Raises as `read_batches`."""
+    arrow, parquet = pyarrow_modules()
+    with _whole(part), parquet.ParquetFile(part.path, filesystem=part.filesystem) as file:
+        schema = file.schema_arrow
+    own = [field for field in schema if field.name not in part.keys]
+    return arrow.schema([*own, *((name, arrow.string()) for name in part.keys)])
+
+
+@contextmanager
+def _whole(part: Part) -> Iterator[None]:
+    """Say of a file that cannot be read, or not to its end, what it is."""
+    arrow, _ = pyarrow_modules()
     try:
-        with parquet.ParquetFile(part.path, filesystem=part.filesystem, page_checksum_verification=True) as file:
-            columns = [name for name in file.schema_arrow.names if name in names and name not in keys]
-            for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
-                told = batch
-                for name, value in keys.items():
-                    told = told.append_column(name, arrow.array([value] * batch.num_rows, arrow.string()))
-                yield told
+        yield
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError(
             f"cannot be read: {error.strerror or error}", source=part.name, hint="check the path"
@@ -113,20 +134,6 @@ def read_batches(part: Part, names: Sequence[str], batch_rows: int = _GROUP_ROWS
         raise InputError(
             f"not a whole Parquet file: {error}", source=part.name, hint="write it again, or restore it from a copy"
         ) from error
-
-
-def read_schema(part: Part) -> Any:
-    """The pyarrow schema of a Parquet file, with the keys of its folders. Raises as `read_batches`."""
-    arrow, parquet = pyarrow_modules()
-    try:
-        with parquet.ParquetFile(part.path, filesystem=part.filesystem) as file:
-            schema = file.schema_arrow
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(
-            f"not a whole Parquet file: {error}", source=part.name, hint="write it again, or restore it from a copy"
-        ) from error
-    own = [field for field in schema if field.name not in part.keys]
-    return arrow.schema([*own, *((name, arrow.string()) for name in part.keys)])
 
 
 def _key(batch: Any, column: str) -> Any:

@@ -14,16 +14,15 @@ from pydantic import ValidationError
 
 from data.errors import InputError
 from data.jsonl import load_traces, read_objects
-from data.places import is_url, parts_of, replacing_file, replacing_tree
+from data.places import is_url, only, parts_of, replacing_file, replacing_tree
 from data.plain import TRACE_KEYS, Place, trace_from_row
-from data.tables import check_partitions, pyarrow_modules, read_batches, write_parts, write_table
+from data.tables import BATCH_ROWS, check_partitions, pyarrow_modules, read_batches, write_parts, write_table
 from data.traces import Trace
 
 log = logging.getLogger("toolcrib")
 
 PLAIN_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _JSON_COLUMNS = ("arguments", "caller")
-_BATCH_ROWS = 20_000
 
 
 def write_traces(place: Path | str, traces: Iterable[Trace], partition_by: Sequence[str] = ()) -> None:
@@ -43,16 +42,9 @@ def write_traces(place: Path | str, traces: Iterable[Trace], partition_by: Seque
         with replacing_file(place) as (path, filesystem):
             write_table(path, filesystem, schema, batches)
         return
-
-    def check(names: list[str]) -> None:
-        strangers = sorted(n for n in names if not n.startswith(("day=", "tenant=", "part-")))
-        if strangers:
-            raise InputError(
-                f"is not a folder of traces: it holds {', '.join(strangers[:3])}",
-                source=str(place),
-                hint="name a new folder, or one that traces were written to",
-            )
-
+    ours = ("day=", "tenant=", "part-")
+    hint = "name a new folder, or one that traces were written to"
+    check = only(lambda name: name.startswith(ours), place, "a folder of traces", hint)
     with replacing_tree(place, check) as (path, filesystem):
         write_parts(path, filesystem, schema, batches, partition_by)
 
@@ -95,7 +87,7 @@ def plain_traces(path: Path | str) -> Iterator[Trace]:
 def _batches(traces: Iterable[Trace], schema: Any, source: str) -> Iterator[Any]:
     arrow, _ = pyarrow_modules()
     rest = iter(traces)
-    while batch := list(islice(rest, _BATCH_ROWS)):
+    while batch := list(islice(rest, BATCH_ROWS)):
         try:
             yield arrow.RecordBatch.from_pylist([_row(trace) for trace in batch], schema=schema)
         except (arrow.ArrowException, OverflowError, ValueError) as error:

@@ -30,7 +30,8 @@ _LOG = logging.getLogger("toolcrib.index")
 class Index:
     """Arrays by catalog row: `vectors` (n, d) unit float32 and `tokens` (where a bundle has an interaction); `risk`,
     `cost` and `p50` (n,), NaN = not declared; `domain` (n,) numbers equal domains alike. `encoded_by` is the version
-    of the bundle that the vectors and tokens come from; `keys` the hashes of the texts that were encoded."""
+    of the bundle that the vectors and tokens come from; `keys` the hashes of the texts that were encoded. `advertised`:
+    connections that a card may be told to need."""
 
     catalog: Catalog
     lexical: LexicalIndex
@@ -43,6 +44,7 @@ class Index:
     tokens: CardTokens | None
     encoded_by: str = ""
     keys: tuple[str, ...] = ()
+    advertised: frozenset[str] = frozenset()
 
 
 def build_index(
@@ -103,6 +105,7 @@ def _index(catalog: Catalog, lexical: LexicalIndex, encoded: _Encoded, encoded_b
         tokens=encoded.tokens,
         encoded_by=encoded_by,
         keys=encoded.keys,
+        advertised=frozenset(name for card in cards if card.advertise for name in card.requires.connections),
     )
 
 

@@ -53,6 +53,11 @@ class Usage:
     tools: tuple[str, ...]
     tenants: tuple[str, ...]
 
+    @property
+    def served(self) -> frozenset[str]:
+        """Tools that served a past subgoal; to have been tried and to have failed is no service."""
+        return frozenset(self.tools[tool] for tool in set(self.tool[~self.failed].tolist()) if tool >= 0)
+
     @classmethod
     def empty(cls, dimension: int) -> Usage:
         return make_usage(np.zeros((0, dimension), np.float32), [], [])

@@ -29,7 +29,7 @@ def missing_connections(
     """
     who, catalog = judged.who, selector.catalog
     held = set(who.connections)
-    offered = {name for card in catalog if card.advertise for name in card.requires.connections} - held
+    offered = selector.index.advertised - held
     if not offered:
         return ()
     connected = who.model_copy(update={"connections": tuple(sorted(held | offered))})

@@ -21,7 +21,7 @@ from toolcrib.demo_data import EVERYTHING, REQUESTS, guarded, recipe_for, split
 from toolcrib.reports import show_evaluation, show_mining
 from toolcrib.screen import say
 from toolcrib.slices import show_menu, withheld
-from training.evaluation import evaluate
+from training.evaluation import evaluate_loaded
 from training.pipeline import train
 from training.plots import save_figures
 from training.recorded import record_evaluation
@@ -52,12 +52,13 @@ def demo(out: Path) -> None:
     with _step(4, "Train"):
         bundle = train(catalog, out / "traces.parquet", recipe_for(catalog), out / "bundle").bundle
     with _step(5, "Evaluate on the held-out queries, beside the baselines"):
-        report = evaluate(bundle, catalog, sides.queries)
-        report["learning_curve"] = learning_curve(bundle, catalog, sides.queries)
+        found = load_bundle(bundle)
+        report = evaluate_loaded(found, catalog, sides.queries)
+        report["learning_curve"] = learning_curve(found, catalog, sides.queries)
         write_jsonl(out / "evaluation.json", [report])
         save_figures(report, out / "plots")
         page = save_page(report, out / "report.html", "toolcrib demo", _NOTE)
-        record_evaluation(report, trained_by=load_bundle(bundle).manifest.mlflow_run, note=_NOTE)
+        record_evaluation(report, trained_by=found.manifest.mlflow_run, note=_NOTE)
         show_evaluation(report)
         say(f"the whole report, with what went wrong and where the fix lives: {page}", style="bold")
     with _step(6, "Three requests, as the caller sees them, and what was withheld (operators only)"):

@@ -39,7 +39,7 @@ class Answer:
     @cached_property
     def good(self) -> frozenset[str]:
         """Every right tool, equivalents too."""
-        return frozenset(tool for gold in self.query.gold for tool in (gold, *self.query.gold_alt.get(gold, ())))
+        return self.query.right
 
     @property
     def turned_away(self) -> bool:

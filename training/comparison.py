@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from training.metrics import expected_calibration_error
+from training.metrics import expected_calibration_error, middle
 
 SAMPLES = 500
 FEW_QUERIES = 30
@@ -139,7 +139,7 @@ def _mean(rule: _Rule, pairs: Pairs, seed: int) -> Compared:
         return _too_few(rule.figure, len(pairs), rule.loss, rule.more_is_worse)
     ours, theirs = _columns(pairs, rule.column)
     gain = ours - theirs
-    interval = _interval([float(gain[rows].mean()) for rows in _draws(pairs, seed)])
+    interval = middle([float(gain[rows].mean()) for rows in _draws(pairs, seed)])
     lost = interval if rule.more_is_worse else (-interval[1], -interval[0])
     a, b = float(ours.mean()), float(theirs.mean())
     verdict = _verdict(*lost, rule.loss)
@@ -158,7 +158,7 @@ def _calibration(pairs: Pairs, seed: int) -> Compared:
         )
         return ours or 0.0, theirs or 0.0
 
-    low, high = _interval([float(np.subtract(*errors(rows))) for rows in _draws(stating, seed)])
+    low, high = middle([float(np.subtract(*errors(rows))) for rows in _draws(stating, seed)])
     a, b = errors(np.arange(len(stating)))
     verdict = _verdict(low, high, CALIBRATION_LOSS)
     return Compared(name, len(stating), a, b, a - b, (low, high), CALIBRATION_LOSS, verdict, more_is_worse=True)
@@ -169,7 +169,7 @@ def latency(name: str, pairs: Pairs, seed: int, of: Callable[[Floats], float]) -
     if len(pairs) < FEW_QUERIES:
         return _too_few(name, len(pairs), LATENCY_FACTOR, True)
     ours, theirs = _columns(pairs, "ms")
-    low, high = _interval([of(ours[rows]) / max(of(theirs[rows]), 1e-9) for rows in _draws(pairs, seed)])
+    low, high = middle([of(ours[rows]) / max(of(theirs[rows]), 1e-9) for rows in _draws(pairs, seed)])
     a, b = of(ours), max(of(theirs), 1e-9)
     verdict: Verdict = "worse" if low > LATENCY_FACTOR else "not worse"
     return Compared(name, len(pairs), a, b, a / b, (low, high), LATENCY_FACTOR, verdict, True, True)
@@ -190,11 +190,6 @@ def _draws(pairs: Pairs, seed: int) -> list[Ints]:
         within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
         draws.append(order[np.repeat(starts[drawn], many) + within])
     return draws
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _percentile(values: Floats, q: float) -> float:

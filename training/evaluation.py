@@ -14,8 +14,8 @@ from data.context import Caller
 from data.errors import InputError
 from data.queries import Query
 from serving.bundle import Bundle, load_bundle
+from serving.cosine import cosines
 from serving.evidence import evidence
-from serving.memory import Usage
 from serving.policy import DEFAULT_POLICY
 from serving.retrieval import fuse, top
 from serving.selector import Selector
@@ -91,14 +91,14 @@ def evaluate_loaded(
     asked_catalog = catalog if caller is not None else unrestricted(catalog)
     settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=allow_foreign_catalog)
     selector = Selector(bundle, asked_catalog, DEFAULT_POLICY, settings)
-    past = _served(bundle.usage) if bundle is not None else frozenset[str]()
+    past = bundle.usage.served if bundle is not None else frozenset[str]()
     untrained = _untrained(asked_catalog, settings)
 
     ranked: dict[str, list[tuple[Query, tuple[str, ...]]]] = {rung: [] for rung in RUNGS}
     answers: list[Answer] = []
     for number, query in enumerate(queries):
         slice_ = selector.select(query.text, caller, request_id=f"evaluation-{number}")
-        answers.append(Answer(query, slice_, _has_past(query, past)))
+        answers.append(Answer(query, slice_, not query.right.isdisjoint(past)))
         if query.gold:
             for rung, ranking in rankings_of(query, slice_, selector, untrained).items():
                 ranked[rung].append((query, ranking))
@@ -187,16 +187,7 @@ def _cosine(selector: Selector, query: str) -> Any:
     assert selector.bundle is not None
     assert selector.index.vectors is not None
     vector = selector.encoder.encode([query], selector.bundle.manifest.max_query_tokens).vectors[0]
-    return selector.index.vectors @ vector
-
-
-def _served(usage: Usage) -> frozenset[str]:
-    """Tools that served a past request; to have been tried and to have failed is no training positive."""
-    return frozenset(usage.tools[tool] for tool in set(usage.tool[~usage.failed].tolist()) if tool >= 0)
-
-
-def _has_past(query: Query, past: frozenset[str]) -> bool:
-    return any(tool in past for gold in query.gold for tool in (gold, *query.gold_alt.get(gold, ())))
+    return cosines(selector.index.vectors, vector)
 
 
 def _groups(

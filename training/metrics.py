@@ -38,7 +38,7 @@ def ranked_gains(ranking: Sequence[str], query: Query) -> Floats:
     found_by: dict[str, str] = {}  # gold tool -> the ranked tool that stands for it
     stands_for: dict[str, list[str]] = {}
     for gold in dict.fromkeys(query.gold):
-        for tool in dict.fromkeys((gold, *query.gold_alt.get(gold, ()))):
+        for tool in dict.fromkeys(query.as_good_as(gold)):
             stands_for.setdefault(tool, []).append(gold)
 
     def place(tool: str, tried: set[str]) -> bool:
@@ -190,8 +190,12 @@ def bootstrap_interval(values: ArrayLike, seed: int, samples: int = 1000, level:
     if v.ndim != 1 or not len(v):
         raise ValueError(f"a bootstrap needs a non-empty list of values, got shape {v.shape}")
     draw = np.random.default_rng(seed)
-    means = np.array([v[draw.integers(0, len(v), len(v))].mean() for _ in range(samples)])
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return middle([v[draw.integers(0, len(v), len(v))].mean() for _ in range(samples)], level)
+
+
+def middle(drawn: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """The percentile interval of figures of bootstrap samples, shape (n,)."""
+    low, high = np.quantile(np.asarray(drawn, np.float64), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from data.catalog import Catalog
 from data.errors import InputError
 from data.mining.miner import Mined, mine
+from data.mining.output import TABLES, mining_folder
 from data.mining.report import MiningReport
 from serving.bundle import Manifest, check_target, publish, seal, write_manifest
 from serving.index import save_cards
@@ -37,7 +38,6 @@ MANY_TOOLS = 2
 TIMED = 100
 WARM_UP = 5
 MINED = "mined"
-MINED_TABLES = ("examples", "preferences", "no_tool")
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,16 @@ def _mined(traces: Path, catalog: Catalog, recipe: Recipe, making: Unfinished) -
     folder = making.scratch / MINED
     if "mine" in making.finished and folder.is_dir():
         report = MiningReport.model_validate_json((folder / "report.json").read_text(encoding="utf-8"))
-        tables = {name: pq.read_table(folder / f"{name}.parquet") for name in MINED_TABLES}
+        tables = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}
         return Mined(**tables, report=report)
     log.info("mining %s", traces)
     mined = mine(traces, catalog, options=recipe.mining)
     if processes().is_main_process:
-        folder.mkdir(exist_ok=True)
-        for name in MINED_TABLES:
-            pq.write_table(getattr(mined, name), folder / f"{name}.parquet")
-        (folder / "report.json").write_text(mined.report.model_dump_json(), encoding="utf-8")
+        with mining_folder(folder) as kept:
+            for name in TABLES:
+                table = getattr(mined, name)
+                kept.add(name, table.schema, table.to_batches())
+            kept.report(mined.report.model_dump_json(indent=2))
         making.finish("mine", {})
     return mined
 

@@ -131,5 +131,11 @@ def text_of(definition: Mapping[str, Any], key: str, place: Place) -> str:
     return value
 
 
+def title_and_description(info: object) -> str:
+    """What an object says of itself under these two keys, as one text; "" for nothing."""
+    said = [info.get("title"), info.get("description")] if isinstance(info, dict) else []
+    return ". ".join(text.strip() for text in said if isinstance(text, str) and text.strip())
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= 120 else text[:117] + "..."

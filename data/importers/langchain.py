@@ -18,7 +18,7 @@ from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
 from data.errors import InputError
 from data.importers.document import Gathering, definitions, gather, text_of
-from data.importers.mcp import claimed_risk
+from data.importers.mcp import HINTS, claimed_risk
 from data.importers.report import ImportReport
 from data.importers.terms import Terms
 from data.plain import Place, validated
@@ -27,7 +27,6 @@ from data.risk import infer_risk
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-_HINTS = ("readOnlyHint", "destructiveHint")
 _TOOL = "tool"
 
 
@@ -82,12 +81,12 @@ def _gathered(found: Any, source: str, server: str, terms: Terms) -> tuple[Catal
 
 def _card(tool: BaseTool, server: str, place: Place, seen: Gathering, terms: Terms) -> ToolCard:
     metadata = tool.metadata or {}
-    seen.ignored.update(f"metadata.{key}" for key in metadata if key not in _HINTS)
+    seen.ignored.update(f"metadata.{key}" for key in metadata if key not in HINTS)
     if tool.return_direct:
         seen.ignored["return_direct"] += 1
     offered = _offered(tool, place)
     name, description = text_of(offered, "name", place), offered.get("description") or ""
-    if any(metadata.get(hint) is not None for hint in _HINTS):
+    if any(metadata.get(hint) is not None for hint in HINTS):
         risk = claimed_risk(metadata, place, "metadata")
     else:
         risk = infer_risk(name, description)

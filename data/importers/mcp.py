@@ -8,7 +8,15 @@ from typing import Any
 
 from data.cards import Risk, ToolCard, Trust
 from data.catalog import Catalog
-from data.importers.document import Definitions, Gathering, definitions, gather, read_document, text_of
+from data.importers.document import (
+    Definitions,
+    Gathering,
+    definitions,
+    gather,
+    read_document,
+    text_of,
+    title_and_description,
+)
 from data.importers.report import ImportReport
 from data.importers.terms import Terms
 from data.plain import Place, validated
@@ -16,7 +24,7 @@ from data.risk import infer_risk
 from data.words import split_identifier
 
 _READ_KEYS = frozenset({"name", "title", "description", "inputSchema", "annotations"})
-_HINTS = ("readOnlyHint", "destructiveHint")
+HINTS = ("readOnlyHint", "destructiveHint")
 
 
 def read_mcp(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
@@ -82,10 +90,8 @@ def _about(document: Any) -> str:
         answer = page.get("result", page) if isinstance(page, dict) else None
         if not isinstance(answer, dict):
             continue
-        info = answer.get("serverInfo")
-        said = [info.get("title"), info.get("description")] if isinstance(info, dict) else []
-        if texts := [text.strip() for text in said if isinstance(text, str) and text.strip()]:
-            return ". ".join(texts)
+        if said := title_and_description(answer.get("serverInfo")):
+            return said
     return ""
 
 
@@ -112,7 +118,7 @@ def _pages(document: Any, source: str, seen: Gathering) -> Definitions:
 
 def claimed_risk(annotations: Mapping[str, Any], place: Place, field: str = "annotations") -> Risk:
     """The risk that a tool's hints claim, by the protocol's reading. Raises InputError for a hint that is none."""
-    for hint in _HINTS:
+    for hint in HINTS:
         if annotations.get(hint) is not None and not isinstance(annotations[hint], bool):
             raise place.error("expected true or false", f"{field}.{hint}")
     destroys = annotations.get("destructiveHint")

@@ -9,7 +9,7 @@ from typing import Any
 
 from data.cards import Risk, ToolCard
 from data.catalog import Catalog
-from data.importers.document import Definitions, Gathering, gather, read_document
+from data.importers.document import Definitions, Gathering, gather, read_document, title_and_description
 from data.importers.openapi_schema import References
 from data.importers.report import ImportReport
 from data.importers.terms import Terms
@@ -44,9 +44,7 @@ def read_openapi(path: Path, terms: Terms) -> tuple[Catalog, ImportReport]:
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith("3"):
         raise place.error("expected an OpenAPI 3 document", "openapi", "its first key says 'openapi: 3.x'")
     server = terms.server if terms.server is not None else path.stem
-    info = document.get("info")
-    said = [info.get("title"), info.get("description")] if isinstance(info, dict) else []
-    about = ". ".join(text for text in said if isinstance(text, str) and text)
+    about = title_and_description(document.get("info"))
 
     def to_card(found: Mapping[str, Any], place: Place, seen: Gathering) -> ToolCard:
         operation, method = found["operation"], found["method"]

@@ -16,9 +16,8 @@ from data.errors import InputError
 from data.mining.columns import trace_table
 from data.mining.engines import Engine
 from data.places import is_url, parts_of
-from data.tables import read_schema
+from data.tables import BATCH_ROWS, read_schema
 
-_BATCH_ROWS = 20_000
 _SETTINGS = {
     # a log's instants are UTC; a session in another zone would move them on the way out
     "spark.sql.session.timeZone": "UTC",
@@ -87,7 +86,7 @@ def spark_engine(traces: str, scratch: Path, master: str | None) -> Iterator[Eng
                 times = {f.name for f in schema if pa.types.is_timestamp(f.type)}
                 plain = frame.select(*(of.unix_micros(f.name) if f.name in times else f.name for f in schema))
                 rows = plain.toLocalIterator()
-                while some := list(islice(rows, _BATCH_ROWS)):
+                while some := list(islice(rows, BATCH_ROWS)):
                     yield _batch(some, schema)
 
             try:

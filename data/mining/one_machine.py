@@ -16,9 +16,7 @@ from data.errors import InputError
 from data.mining.columns import ARROW_SCHEMA, check_columns, trace_table
 from data.mining.engines import Engine
 from data.places import Part, parts_of
-from data.tables import read_batches, read_schema
-
-_BATCH_ROWS = 20_000
+from data.tables import BATCH_ROWS, read_batches, read_schema
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def duckdb_engine(traces: str, scratch: Path, memory_limit: str | None) -> Itera
     def batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         # without it even sorted rows are handed out in any order
         connection.raw_sql("SET preserve_insertion_order = true")
-        for batch in connection.con.sql(connection.compile(table)).to_arrow_reader(_BATCH_ROWS):
+        for batch in connection.con.sql(connection.compile(table)).to_arrow_reader(BATCH_ROWS):
             yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
     try:
@@ -78,7 +76,7 @@ def _ingested(connection: Any, parts: Sequence[Part], source: str, computed: Any
     def rows() -> Iterator[pa.RecordBatch]:
         try:
             for part in parts:
-                for batch in read_batches(part, ARROW_SCHEMA.names, _BATCH_ROWS):
+                for batch in read_batches(part, ARROW_SCHEMA.names):
                     yield _conformed(batch, part)
         except InputError as error:
             failed.append(error)

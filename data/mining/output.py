@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from data.errors import InputError
-from data.places import replacing_tree
+from data.places import only, replacing_tree
 from data.tables import PARTITIONS, write_parts, write_table
 
 TABLES = ("examples", "preferences", "no_tool")
@@ -47,15 +46,8 @@ def mining_folder(place: Path | str, partition_by: Sequence[str] = ()) -> Iterat
 
     Raises InputError if it holds anything but an earlier mining result, or cannot be written.
     """
-
-    def check(names: list[str]) -> None:
-        strangers = sorted(name for name in names if name not in _NAMES)
-        if strangers:
-            raise InputError(
-                f"is not a mining folder: it holds {', '.join(strangers[:3])}",
-                source=str(place),
-                hint="name a new folder, or one that an earlier mining wrote",
-            )
-
+    check = only(
+        _NAMES.__contains__, place, "a mining folder", "name a new folder, or one that an earlier mining wrote"
+    )
     with replacing_tree(place, check) as (path, filesystem):
         yield MiningFolder(path, filesystem, partition_by)

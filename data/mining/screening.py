@@ -87,7 +87,7 @@ def equivalent_table(equivalents: Mapping[str, Sequence[str]], catalog: Catalog)
 
     Ids that the catalog does not have say nothing here.
     """
-    place = {tool_id: number for number, tool_id in enumerate(catalog.ids)}
+    place = catalog.row
     stated = {(place[a], place[b]) for a, others in equivalents.items() for b in others if a in place and b in place}
     rows = sorted(stated | {(b, a) for a, b in stated})
     schema = pa.schema([("tool", pa.int64()), ("twin", pa.int64())])

@@ -24,6 +24,7 @@ _IMMEDIATE = "toolcrib_immediate"
 _BUSY_S = 5.0
 _CONNECT_S = 3
 _UNANSWERED_MS = 10_000
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,18 @@ class Database:
         a transaction that begins as a reader may be refused, without any wait, when it comes to write."""
         with self.engine.connect().execution_options(**{_IMMEDIATE: True}) as connection, connection.begin():
             yield connection
+
+    def remove(self, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+        """Remove the rows that fit, some at a time, so that nobody waits long for the table; gives how many."""
+        keys = list(table.primary_key)
+        some = sa.select(*keys).where(*conditions).limit(_AT_ONCE)
+        total = 0
+        while True:
+            with self.writing() as connection:
+                removed = connection.execute(sa.delete(table).where(sa.tuple_(*keys).in_(some))).rowcount
+            total += removed
+            if removed < _AT_ONCE:
+                return total
 
     def close(self) -> None:
         """Close the connections that are not in use; those in use close when they are given back."""

@@ -162,23 +162,12 @@ class Ledger:
             tickets: [tickets.c.created < older_than, tickets.c.expires <= now],
             observations: [sa.or_(observations.c.created < older_than, observations.c.expires <= now)],
         }
-        counts = {table.name: self._remove(table, conditions) for table, conditions in gone.items()}
+        counts = {table.name: self.database.remove(table, *conditions) for table, conditions in gone.items()}
         with self.database.writing() as connection:
             self._lock_masks(connection, shared=False)
             used = sa.exists().where(decisions.c.mask_digest == masks.c.digest)
             counts[masks.name] = connection.execute(sa.delete(masks).where(~used)).rowcount
         return counts
-
-    def _remove(self, table: sa.Table, conditions: Sequence[sa.ColumnElement[bool]]) -> int:
-        keys = list(table.primary_key)
-        some = sa.select(*keys).where(*conditions).limit(_AT_ONCE)
-        total = 0
-        while True:
-            with self.database.writing() as connection:
-                removed = connection.execute(sa.delete(table).where(sa.tuple_(*keys).in_(some))).rowcount
-            total += removed
-            if removed < _AT_ONCE:
-                return total
 
     def _keep_masks(self, connection: sa.Connection, shared: dict[str, Mask]) -> None:
         self._lock_masks(connection, shared=True)

@@ -171,15 +171,7 @@ class Waiting:
             newer.c.trace_id == spans.c.trace_id,
             sa.or_(newer.c.made.is_(False), newer.c.ts >= before),
         )
-        keys = list(spans.primary_key)
-        some = sa.select(*keys).where(spans.c.made, spans.c.ts < before, ~still).limit(_AT_ONCE)
-        total = 0
-        while True:
-            with self._database.writing() as connection:
-                gone = connection.execute(sa.delete(spans).where(sa.tuple_(*keys).in_(some))).rowcount
-            total += gone
-            if gone < _AT_ONCE:
-                return total
+        return self._database.remove(spans, spans.c.made, spans.c.ts < before, ~still)
 
     def _lock(self, connection: sa.Connection, key: TraceKey) -> None:
         """Two replicas do not make one trace at the same time."""

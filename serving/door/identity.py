@@ -25,7 +25,7 @@ from serving.door.settings import load_identity
 from serving.door.tokens_jwt import TokenChecker, TokenRefusedError
 from serving.door.watched import WatchedFile
 
-__all__ = ["Authenticator", "Identity", "is_loopback"]
+__all__ = ["Authenticator", "Identity", "check_dev", "is_loopback"]
 
 MAX_CREDENTIAL = 16_384
 """Characters; a longer one is no credential of ours, and is not looked at."""
@@ -148,6 +148,12 @@ def is_token(headers: Mapping[str, str]) -> bool:
     """Whether the credential is to be checked as a token of an identity provider."""
     given = headers.get("authorization", "")
     return bool(given) and not is_key(given.rpartition(" ")[2])
+
+
+def check_dev(dev: bool, host: str) -> None:
+    """Raise InputError where requests without a credential could come from another machine."""
+    if dev and not is_loopback(host):
+        raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
 
 
 def is_loopback(host: str) -> bool:

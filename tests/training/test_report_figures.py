@@ -152,7 +152,7 @@ def test_a_memory_of_some_requests_is_the_memory_had_the_others_never_been_asked
 
 
 def test_the_learning_curve_ends_at_the_bundle_as_it_is(trained: Trained) -> None:
-    found = learning_curve(trained.bundle, trained.catalog, tiny.queries())
+    found = learning_curve(load_bundle(trained.bundle), trained.catalog, tiny.queries())
     assert [point["share"] for point in found["points"]] == [0.0, 0.1, 0.25, 0.5, 1.0]
     requests = [point["requests"] for point in found["points"]]
     assert requests == sorted(requests)
@@ -164,9 +164,9 @@ def test_the_learning_curve_ends_at_the_bundle_as_it_is(trained: Trained) -> Non
 
 
 def test_where_no_time_is_left_the_learning_curve_is_left_out(trained: Trained) -> None:
-    assert learning_curve(trained.bundle, trained.catalog, tiny.queries(), seconds=0.0) == {}
+    assert learning_curve(load_bundle(trained.bundle), trained.catalog, tiny.queries(), seconds=0.0) == {}
 
 
 def test_a_bundle_without_a_past_has_no_learning_curve(own_bundle: Path, trained: Trained) -> None:
     queries = [query for query in tiny.queries() if not query.gold]
-    assert learning_curve(own_bundle, trained.catalog, queries) == {}
+    assert learning_curve(load_bundle(own_bundle), trained.catalog, queries) == {}

@@ -14,6 +14,7 @@ from tiny import Trained
 
 from data.catalog import Catalog
 from data.errors import InputError
+from serving.bundle import load_bundle
 from training import evaluation
 from training.evaluation import evaluate
 from training.report.curves import learning_curve
@@ -61,7 +62,7 @@ def no_base() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def report(trained: Trained) -> dict[str, Any]:
     found = evaluate(trained.bundle, trained.catalog, tiny.queries())
-    found["learning_curve"] = learning_curve(trained.bundle, trained.catalog, tiny.queries())
+    found["learning_curve"] = learning_curve(load_bundle(trained.bundle), trained.catalog, tiny.queries())
     pair = {"gold": "mail.send_message", "instead": "notes.append_note", "count": 2, "of": 3, "similarity": 0.8}
     found["confusions"] = [
         {**pair, "back": back, "advice": advice, "examples": ["send a note"]}

@@ -14,7 +14,7 @@ from data.errors import InputError
 from data.jsonl import load_catalog, load_queries
 from data.queries import Query
 from data.trace_store import read_traces
-from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, TracesOption
+from toolcrib.commands.options import BundleOption, CatalogOption, JsonOption, PartitionOption, TracesOption, partitions
 from toolcrib.inputs import read_bundle, read_caller
 from toolcrib.reports import show_evaluation, show_mining, show_promotion
 from toolcrib.screen import print_json, say
@@ -43,9 +43,7 @@ def mine_command(
     engine: Annotated[
         str, typer.Option("--engine", help="duckdb, or spark where one machine is too small.")
     ] = "duckdb",
-    partition_by: Annotated[
-        str, typer.Option("--partition-by", help="Write a folder for each: day, tenant or day,tenant.")
-    ] = "",
+    partition_by: PartitionOption = "",
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="DuckDB's memory, such as 2GB; beyond it, it works on disk.")
     ] = None,
@@ -69,7 +67,7 @@ def mine_command(
         out,
         engine=engine,
         resources=Resources(memory_limit, temp_directory, spark_master),
-        partition_by=[column for column in partition_by.split(",") if column],
+        partition_by=partitions(partition_by),
     )
     show_mining(report)
     say(f"written to {out}")
@@ -141,11 +139,13 @@ def evaluate_command(
     """
     if (traces is None) == (queries is None):
         raise InputError("give either --traces or --queries", source="the command line")
-    from training.evaluation import evaluate
+    from serving.bundle import load_bundle
+    from training.evaluation import evaluate_loaded
 
     tools, folder = load_catalog(catalog), read_bundle(bundle)
     asked = _questions(traces, queries, tools)
-    report = evaluate(folder, tools, asked, caller=None if caller is None else read_caller(caller))
+    found = None if folder is None else load_bundle(folder)
+    report = evaluate_loaded(found, tools, asked, caller=None if caller is None else read_caller(caller))
     if traces is not None:
         from training.replayed import evaluate_replayed
 
@@ -155,24 +155,23 @@ def evaluate_command(
         from training.report.curves import learning_curve
         from training.report.page import save_page
 
-        if folder is not None:
-            report["learning_curve"] = learning_curve(folder, tools, asked)
+        if found is not None:
+            report["learning_curve"] = learning_curve(found, tools, asked)
         save_page(report, html, f"evaluation of {bundle}", note)
     if plots is not None:
         from training.plots import save_figures
 
         save_figures(report, plots)
     if record:
-        _record(report, folder, note)
+        _record(report, None if found is None else found.manifest.mlflow_run, note)
     if as_json:
         print_json(report)
     else:
         show_evaluation(report)
 
 
-def _record(report: Mapping[str, Any], bundle: Path | None, note: str) -> None:
+def _record(report: Mapping[str, Any], trained_by: str | None, note: str) -> None:
     """Record an evaluation; a store that is not there, or not now, costs the record and never the evaluation."""
-    from serving.bundle import load_bundle
     from training.recorded import record_evaluation
     from training.tracking import TrackingError, has_store
 
@@ -180,7 +179,6 @@ def _record(report: Mapping[str, Any], bundle: Path | None, note: str) -> None:
         log.info("not recorded: there is no mlruns/ here, and MLFLOW_TRACKING_URI is not set")
         return
     try:
-        trained_by = None if bundle is None else load_bundle(bundle).manifest.mlflow_run
         log.info("recorded as MLflow run %s", record_evaluation(report, trained_by=trained_by, note=note))
     except (TrackingError, ModuleNotFoundError) as error:
         log.warning("not recorded: %s", error)

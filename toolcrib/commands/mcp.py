@@ -98,7 +98,7 @@ def _over_http(
     dev: bool,
 ) -> None:
     from serving.door.assembly import Assembly
-    from serving.door.identity import Authenticator, is_loopback
+    from serving.door.identity import Authenticator, check_dev
     from serving.door.listening import listen
     from serving.door.logs import log_as_json
     from serving.door.spans import send_spans
@@ -106,8 +106,7 @@ def _over_http(
     from serving.mcp_door.running import McpDoor
     from serving.mcp_door.settings import load_upstreams
 
-    if dev and not is_loopback(host):
-        raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
+    check_dev(dev, host)
     found = load_upstreams(upstreams)
     authenticator = Authenticator(settings.identity, source=config, dev=dev)
     send_spans()

@@ -14,6 +14,9 @@ BundleOption = Annotated[
 TracesOption = Annotated[
     Path, typer.Option("--traces", "-t", help="What happened: a traces.parquet, or the plain .jsonl form.")
 ]
+PartitionOption = Annotated[
+    str, typer.Option("--partition-by", help="Write a folder of files for each: day, tenant or day,tenant.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 
 ServedBundleOption = Annotated[
@@ -42,3 +45,8 @@ ConfigOption = Annotated[
 FollowedPolicyOption = Annotated[
     Path | None, typer.Option("--policy", help="A risk policy.yaml, followed when it changes.")
 ]
+
+
+def partitions(given: str) -> list[str]:
+    """The columns that `--partition-by` names."""
+    return [column for column in given.split(",") if column]

@@ -47,14 +47,13 @@ def serve_command(
     later ends what was begun, then stops.
     """
     from serving.door.assembly import Assembly
-    from serving.door.identity import Authenticator, is_loopback
+    from serving.door.identity import Authenticator, check_dev
     from serving.door.listening import listen
     from serving.door.logs import log_as_json
     from serving.door.settings import ServiceSettings, load_settings
     from serving.door.spans import send_spans
 
-    if dev and not is_loopback(host):
-        raise InputError("--dev is for this machine alone", source=f"--host {host}", hint="leave --dev or --host out")
+    check_dev(dev, host)
     settings = ServiceSettings() if config is None else load_settings(config)
     if database is not None:
         given = {"database": database, "database_env": None}

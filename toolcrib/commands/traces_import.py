@@ -11,7 +11,7 @@ import typer
 from data.jsonl import load_catalog
 from data.logs import FORMATS, import_logs, to_text
 from data.trace_store import write_traces
-from toolcrib.commands.options import CatalogOption, JsonOption
+from toolcrib.commands.options import CatalogOption, JsonOption, PartitionOption, partitions
 from toolcrib.screen import print_json, say
 
 
@@ -23,9 +23,7 @@ def import_command(
     ] = None,
     form: Annotated[str, typer.Option("--format", "-f", help=f"What SRC holds: {', '.join(FORMATS)}.")] = "auto",
     out: Annotated[str, typer.Option("--out", "-o", help="The traces to write: a path or a URL.")] = "traces.parquet",
-    partition_by: Annotated[
-        str, typer.Option("--partition-by", help="Write a folder of files instead: by day, tenant or day,tenant.")
-    ] = "",
+    partition_by: PartitionOption = "",
     mapping: Annotated[
         Path | None, typer.Option("--mapping", "-m", help="A YAML file that says which tool a logged name is.")
     ] = None,
@@ -44,7 +42,7 @@ def import_command(
     if dry_run:
         _exhaust(running.traces())
     else:
-        write_traces(out, running.traces(), [column for column in partition_by.split(",") if column])
+        write_traces(out, running.traces(), partitions(partition_by))
     told = running.report()
     if as_json:
         print_json(told.model_dump_json())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.answers import Answer
-from training.metrics import ranked_gains
+from training.metrics import middle, ranked_gains
 
 SAMPLES = 1000
 LINKS = ("R_retrieve", "R_filter", "R_menu", "R_select")
@@ -43,9 +43,9 @@ def chain_intervals(answers: Sequence[Answer], seed: int) -> dict[str, list[floa
     for link, (part, whole) in zip(LINKS, _PARTS, strict=True):
         drawn = sums[sums[:, whole] > 0]
         if len(drawn):
-            intervals[link] = _middle(drawn[:, part] / drawn[:, whole])
+            intervals[link] = list(middle(drawn[:, part] / drawn[:, whole]))
             product *= sums[:, part] / np.maximum(sums[:, whole], 1.0)
-    return {**intervals, "product": _middle(product)}
+    return {**intervals, "product": list(middle(product))}
 
 
 def _counts(answers: Sequence[Answer]) -> Floats:
@@ -70,8 +70,3 @@ def _links(counts: Floats) -> dict[str, float | None]:
         link: float(total[part] / total[whole]) if total[whole] else None
         for link, (part, whole) in zip(LINKS, _PARTS, strict=True)
     }
-
-
-def _middle(drawn: Floats) -> list[float]:
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return [float(low), float(high)]

@@ -7,14 +7,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from data.catalog import Catalog
 from data.queries import Query
-from serving.bundle import Bundle, load_bundle
+from serving.bundle import Bundle
 from serving.embedding_cache import EmbeddingCache
 from serving.memory import Usage
 from serving.selector import Selector
@@ -58,7 +57,7 @@ def menu_curve(answers: Sequence[Answer], selector: Selector) -> dict[str, Any]:
 
 
 def learning_curve(
-    bundle: Path, catalog: Catalog, queries: Sequence[Query], *, seed: int = 0, seconds: float = LEARNING_SECONDS
+    bundle: Bundle, catalog: Catalog, queries: Sequence[Query], *, seed: int = 0, seconds: float = LEARNING_SECONDS
 ) -> dict[str, Any]:
     """nDCG@10 of the bundle as it is, had its memory held a share of the past requests; {} without a past.
 
@@ -67,8 +66,7 @@ def learning_curve(
     `requests`, `ndcg@10` and its `interval`; `doubling`: what the last doubling of the log brought, with its paired
     `interval`.
     """
-    found = load_bundle(bundle)
-    usage = found.usage
+    usage = bundle.usage
     asked = [query for query in queries if query.gold]
     groups = np.unique(usage.group)
     if len(groups) < 2 or not asked:
@@ -81,7 +79,7 @@ def learning_curve(
     measured: dict[float, list[float]] = {}
     for share in sorted(SHARES, reverse=True):
         kept = order[: round(share * len(order))]
-        past = with_usage(found, only(usage, frozenset(kept.tolist())))
+        past = with_usage(bundle, only(usage, frozenset(kept.tolist())))
         selector = Selector(past, catalog, settings=settings, embeddings=embeddings)
         values: list[float] = []
         started = time.monotonic()

@@ -99,7 +99,7 @@ def _outranked(answer: Answer) -> Failure | None:
 def _rule_against(lost: Sequence[str], answer: Answer) -> str | None:
     """The rule that dropped the first of the lost tools, where rules dropped all of them and all that equal them."""
     rules = {**answer.dropped_by("filter"), **answer.dropped_by("mask")}
-    dropped = [[rules.get(tool) for tool in (gold, *answer.query.gold_alt.get(gold, ()))] for gold in lost]
+    dropped = [[rules.get(tool) for tool in answer.query.as_good_as(gold)] for gold in lost]
     return dropped[0][0] if dropped and all(all(by) for by in dropped) else None
 
 
@@ -120,7 +120,7 @@ def _lost(ranking: Sequence[str], answer: Answer) -> list[str]:
     """The right tools that a ranking lacks; of interchangeable ones as many as it lacks."""
     missing = len(set(answer.query.gold)) - int(ranked_gains(ranking, answer.query).sum())
     named = dict.fromkeys(answer.query.gold)
-    absent = [g for g in named if not {g, *answer.query.gold_alt.get(g, ())} & set(ranking)]
+    absent = [g for g in named if not {*answer.query.as_good_as(g)} & set(ranking)]
     shared = [gold for gold in named if gold not in absent]
     return [*absent, *shared][:missing]
 

@@ -107,3 +107,13 @@ class Story:
 
 def rows(mining: Mined, reason: str | None = None) -> list[dict[str, Any]]:
     return [row for row in mining.examples.to_pylist() if reason in (None, row["reason"])]
+
+
+def same(a: Mined, b: Mined) -> bool:
+    """Whether two results are equal, their reports too."""
+    return (
+        a.report == b.report
+        and a.examples.equals(b.examples)
+        and a.preferences.equals(b.preferences)
+        and a.no_tool.equals(b.no_tool)
+    )

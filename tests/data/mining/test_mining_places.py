@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from mining_log import CATALOG, TOOLS, at, call, menu
+from mining_log import CATALOG, TOOLS, at, call, menu, same
 
 from data.errors import InputError
 from data.mining.engines import Resources
@@ -38,15 +38,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Mined:
     path = tmp_path_factory.mktemp("whole") / "t.parquet"
     write_traces(path, LOG)
     return mine(path, CATALOG)
-
-
-def same(a: Mined, b: Mined) -> bool:
-    return (
-        a.report == b.report
-        and a.examples.equals(b.examples)
-        and a.preferences.equals(b.preferences)
-        and a.no_tool.equals(b.no_tool)
-    )
 
 
 @pytest.mark.parametrize("place", ["{}/parts", "{}/parts/day=*", "memory://mined-from/parts"])

@@ -12,13 +12,13 @@ from shutil import which
 
 import pyarrow.parquet as pq
 import pytest
-from mining_log import CATALOG, TOOLS, at, call, menu
+from mining_log import CATALOG, TOOLS, at, call, menu, same
 from spark_cluster import cluster
 
 from data.errors import InputError
 from data.jsonl import save_catalog
 from data.mining.engines import Resources
-from data.mining.miner import Mined, mine, mine_to_folder
+from data.mining.miner import mine, mine_to_folder
 from data.mining.options import MiningOptions
 from data.trace_store import write_traces
 
@@ -54,15 +54,6 @@ def session() -> Iterator[object]:
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     yield session
     session.stop()
-
-
-def same(a: Mined, b: Mined) -> bool:
-    return (
-        a.report == b.report
-        and a.examples.equals(b.examples)
-        and a.preferences.equals(b.preferences)
-        and a.no_tool.equals(b.no_tool)
-    )
 
 
 @pytest.mark.spark

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agent_spans import Agent
 from shop import Shop, open_shop
 
 
@@ -21,3 +22,11 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """The same for a whole module, for tests that leave no trace that another would notice."""
     with open_shop(tmp_path_factory.mktemp("shop")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def agent() -> Agent:
+    """An instrumented agent that has run once."""
+    traced = Agent()
+    traced.run()
+    return traced

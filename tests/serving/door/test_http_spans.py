@@ -38,13 +38,6 @@ def intake(tmp_path: Path) -> Iterator[Shop]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def agent() -> Agent:
-    traced = Agent()
-    traced.run()
-    return traced
-
-
 def sent(shop: Shop, spans: Sequence[ReadableSpan], who: str = "probe", **headers: str) -> httpx.Response:
     return shop.send("POST", "/v1/traces", who, content=protobuf(spans), headers=PROTOBUF | headers)
 

@@ -31,13 +31,6 @@ def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def agent() -> Agent:
-    traced = Agent()
-    traced.run()
-    return traced
-
-
 def span(**more: Any) -> dict[str, Any]:
     ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331"}
     return {"resourceSpans": [{"scopeSpans": [{"spans": [{**ids, "name": "s", **more}]}]}]}
