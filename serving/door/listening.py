@@ -10,6 +10,7 @@ import asyncio
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -27,12 +28,17 @@ _NOT_STARTED = 3
 
 
 class Listening(uvicorn.Server):
-    """`linger_s`: how long requests are still taken after the end was asked for. Ctrl-C does not wait."""
+    """`linger_s`: how long requests are still taken after the end was asked for. Ctrl-C does not wait.
 
-    def __init__(self, config: uvicorn.Config, door: Door, linger_s: float) -> None:
+    `end_streams` is called after that: an answer without an end would hold the server up.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, door: Door, linger_s: float, end_streams: Callable[[], None] | None = None
+    ) -> None:
         super().__init__(config)
         self.linger_s = linger_s
-        self._door = door
+        self._door, self._end_streams = door, end_streams
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The end is asked for by a signal."""
@@ -48,10 +54,19 @@ class Listening(uvicorn.Server):
         begun = clock()
         while clock() - begun < self.linger_s and not self.force_exit:
             await asyncio.sleep(_TICK_S)
+        if self._end_streams is not None:
+            self._end_streams()
         await super().shutdown(sockets)
 
 
-def listening(application: Any, door: Door, settings: ServiceSettings, host: str, port: int) -> Listening:
+def listening(
+    application: Any,
+    door: Door,
+    settings: ServiceSettings,
+    host: str,
+    port: int,
+    end_streams: Callable[[], None] | None = None,
+) -> Listening:
     """The server, not started yet."""
     config = uvicorn.Config(
         application,
@@ -63,12 +78,11 @@ def listening(application: Any, door: Door, settings: ServiceSettings, host: str
         proxy_headers=False,
         timeout_graceful_shutdown=_CLOSING_S,
     )
-    return Listening(config, door, settings.shutdown.linger_seconds)
+    return Listening(config, door, settings.shutdown.linger_seconds, end_streams)
 
 
-def listen(application: Any, door: Door, settings: ServiceSettings, host: str, port: int) -> None:
+def listen(server: Listening) -> None:
     """Serve until a signal ends it. SystemExit where it cannot start."""
-    server = listening(application, door, settings, host, port)
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:

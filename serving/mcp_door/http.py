@@ -12,6 +12,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -77,3 +78,13 @@ def application(door: McpDoor, assembly: Assembly, authenticator: Authenticator,
 
     mcp = Identified(StreamableHTTPASGIApp(sessions), authenticator)
     return Starlette(routes=[Route(PATH, mcp), Mount("/", assembly.application())], lifespan=life)
+
+
+def keep_streams() -> None:
+    """Let streams go on while the server lingers: left alone, they are cut by the first signal, answers and all."""
+    AppStatus.enable_automatic_graceful_drain = False
+
+
+def end_streams() -> None:
+    """End this process's streams, for good."""
+    AppStatus.should_exit = True

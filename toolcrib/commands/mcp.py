@@ -99,10 +99,10 @@ def _over_http(
 ) -> None:
     from serving.door.assembly import Assembly
     from serving.door.identity import Authenticator, check_dev
-    from serving.door.listening import listen
+    from serving.door.listening import listen, listening
     from serving.door.logs import log_as_json
     from serving.door.spans import send_spans
-    from serving.mcp_door.http import application, identity_of_request
+    from serving.mcp_door.http import application, end_streams, identity_of_request, keep_streams
     from serving.mcp_door.running import McpDoor
     from serving.mcp_door.settings import load_upstreams
 
@@ -113,7 +113,8 @@ def _over_http(
     made = Assembly(settings, catalog=catalog, bundle=source_of(bundle), authenticator=authenticator, policy=policy)
     door = McpDoor(made, settings, found, identity_of_request, version=_version())
     log_as_json()
-    listen(application(door, made, authenticator, host), made.door, settings, host, port)
+    keep_streams()
+    listen(listening(application(door, made, authenticator, host), made.door, settings, host, port, end_streams))
 
 
 def _version() -> str:

@@ -48,7 +48,7 @@ def serve_command(
     """
     from serving.door.assembly import Assembly
     from serving.door.identity import Authenticator, check_dev
-    from serving.door.listening import listen
+    from serving.door.listening import listen, listening
     from serving.door.logs import log_as_json
     from serving.door.settings import ServiceSettings, load_settings
     from serving.door.spans import send_spans
@@ -64,7 +64,7 @@ def serve_command(
     log_as_json()
     with catalog_of(catalog, registry) as cards:
         made = Assembly(settings, catalog=cards, bundle=source, authenticator=authenticator, policy=policy)
-        listen(made.application(), made.door, settings, host, port)
+        listen(listening(made.application(), made.door, settings, host, port))
 
 
 @contextmanager

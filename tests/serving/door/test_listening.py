@@ -9,6 +9,13 @@ import httpx
 import pytest
 from port import open_port
 from shop import KEYS
+from sse_starlette.sse import AppStatus
+
+
+@pytest.fixture(autouse=True)
+def streams_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's signal ends every stream of its process, once that package is loaded: not those of other tests."""
+    monkeypatch.setattr(AppStatus, "should_exit", False)
 
 
 def test_readyz_says_503_before_connections_are_closed(tmp_path: Path) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from sse_starlette.sse import AppStatus
+from starlette.applications import Starlette
 from upstream_servers import Desk, approved, text, tool
 
 from data.catalog import Catalog
@@ -19,8 +24,9 @@ from serving.door.assembly import Assembly
 from serving.door.grants import IdentitySettings
 from serving.door.identity import Authenticator
 from serving.door.keys import digest, new_key
-from serving.door.settings import ServiceSettings, TraceSettings
-from serving.mcp_door.http import application, identity_of_request
+from serving.door.listening import listening
+from serving.door.settings import ServiceSettings, ShutdownSettings, TraceSettings
+from serving.mcp_door.http import application, end_streams, identity_of_request, keep_streams
 from serving.mcp_door.running import McpDoor
 from serving.mcp_door.settings import UpstreamsFile
 
@@ -38,8 +44,7 @@ BEGIN = {
 JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
-@asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[httpx2.ASGITransport]:
+def built(folder: Path, **settings: Any) -> tuple[Starlette, Assembly, ServiceSettings]:
     """An application with two keys: ann's, who may list issues, and bob's, of another tenant, who may not."""
     forge = Desk(tool("list_issues", "List the issues of a repository.", repository="string"))
     catalog = approved(folder / "catalog.jsonl", forge=forge)
@@ -49,15 +54,22 @@ async def served(folder: Path) -> AsyncIterator[httpx2.ASGITransport]:
         {"name": "ann", "sha256": digest(ANN), "tenant": "acme", "may_confirm": True},
         {"name": "bob", "sha256": digest(BOB), "tenant": "rival"},
     ]
-    settings = ServiceSettings(
+    loaded = ServiceSettings(
         identity=IdentitySettings.model_validate({"keys": keys}),
         traces=TraceSettings(database=str(folder / "traces.db"), spool=str(folder / "traces.spool")),
+        **settings,
     )
-    authenticator = Authenticator(settings.identity)
-    assembly = Assembly(settings, catalog=folder / "catalog.jsonl", bundle=None, authenticator=authenticator)
+    authenticator = Authenticator(loaded.identity)
+    assembly = Assembly(loaded, catalog=folder / "catalog.jsonl", bundle=None, authenticator=authenticator)
     found = UpstreamsFile.model_validate({"upstreams": {"forge": {"command": ["x"], "trust": "trusted"}}})
-    door = McpDoor(assembly, settings, found, identity_of_request, connect=lambda _: forge.connect("auto"))
-    app = application(door, assembly, authenticator, "127.0.0.1")
+    door = McpDoor(assembly, loaded, found, identity_of_request, connect=lambda _: forge.connect("auto"))
+    return application(door, assembly, authenticator, "127.0.0.1"), assembly, loaded
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[httpx2.ASGITransport]:
+    """The application, in this process."""
+    app, _, _ = built(folder)
     async with app.router.lifespan_context(app):
         yield httpx2.ASGITransport(app=app, client=("127.0.0.1", 5000))
 
@@ -122,3 +134,32 @@ async def test_the_services_routes_are_beside_it(tmp_path: Path) -> None:
     async with served(tmp_path) as transport, caller(transport, ANN) as ann:
         answered = await ann.post("/v1/select", json={"goal": "list the issues of a repository"})
         assert [entry["tool_id"] for entry in answered.json()["menu"]][:1] == ["forge.list_issues"]
+
+
+async def test_sessions_are_answered_until_the_server_has_lingered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AppStatus, "should_exit", False)
+    monkeypatch.setattr(AppStatus, "enable_automatic_graceful_drain", True)
+    app, assembly, loaded = built(tmp_path, shutdown=ShutdownSettings(linger_seconds=300))
+    keep_streams()
+    server = listening(app, assembly.door, loaded, "127.0.0.1", 0, end_streams)
+    listener = server.config.bind_socket()
+    listener.listen()
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    done = "list_issues did {'repository': 'a'}"
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {ANN}"}, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http), mode="legacy") as ann,
+    ):
+        await ann.call_tool("search_tools", {"query": "list the issues of a repository"})
+        assert text(await ann.call_tool("call_tool", LIST)) == done
+        server.handle_exit(signal.SIGTERM, None)
+        for _ in range(20):
+            assert text(await ann.call_tool("call_tool", LIST)) == done
+        assert (assembly.door.draining, AppStatus.should_exit) == (True, False)
+        server.linger_s = 0.0  # it still holds a stream, on which it hears of changed tools
+        await anyio.to_thread.run_sync(thread.join, 20)
+        assert (thread.is_alive(), AppStatus.should_exit) == (False, True)
