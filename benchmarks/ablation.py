@@ -47,7 +47,7 @@ HEAD_SIGNALS: Mapping[str, tuple[str, ...]] = {
     "votes of past requests": ("vote", "nearest"),
     "past requests of the tool": ("centroid", "shrunk"),
     "how much past a tool has": ("count",),
-    "failures": ("failure_rate",),
+    "history": ("success_rate",),
     "the server used before": ("same_domain",),
 }
 """What the head is told of a candidate, beside the cosine, in parts that can be silenced."""
@@ -100,7 +100,7 @@ def ablation(name: str, given: argparse.Namespace) -> dict[str, Any]:
     logged = gather_decisions(mined, valid_share=split.valid_share, cold_share=split.cold_share, seed=how.seed)
     of = replace(of, queries=tuple(query for query in of.queries if query.gold))
     asked = [
-        Decision(query.text, -1 - i, "", None, tuple((g, 1.0) for g in query.gold), (), (), None, "valid", True)
+        Decision(query.text, -1 - i, "", None, tuple((g, 1.0) for g in query.gold), (), None, "valid", True)
         for i, query in enumerate(of.queries)
     ]
     experiment = Experiment(of, how, logged, asked)

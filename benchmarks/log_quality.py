@@ -101,7 +101,7 @@ def taught(of: Set, mined: Mined | None, how: Recipe, encoder: Remembering) -> T
 def _taught(of: Set, logged: Sequence[Decision], read: Sequence[Decision], how: Recipe, encoder: Remembering) -> Taught:
     of = replace(of, queries=tuple(query for query in of.queries if query.gold))
     asked = [
-        Decision(query.text, -1 - i, "", None, tuple((g, 1.0) for g in query.gold), (), (), None, "valid", True)
+        Decision(query.text, -1 - i, "", None, tuple((g, 1.0) for g in query.gold), (), None, "valid", True)
         for i, query in enumerate(of.queries)
     ]
     experiment = Experiment(of, how, logged, asked)

@@ -64,11 +64,11 @@ def _compare(name: str, catalog: Catalog, plain: list[Trace], folder: Path) -> N
         found = mined(folder / f"{form}.parquet", running.traces(), catalog)
         told = running.report()
         parts = []
-        for table in ("examples", "preferences", "no_tool"):
+        for table in ("examples", "preferences", "no_tool", "history"):
             here, there = rows_of(getattr(found, table)), rows_of(getattr(wanted, table))
             parts.append(f"{(here & there).total()} / {there.total()} / {(here - there).total()}")
         head = f"{name:<14} {form:<10} {told.lines:>6} {told.traces:>6} {told.repeats:>6}"
-        print(f"{head}  {parts[0]}; preferences {parts[1]}; no-tool {parts[2]}")
+        print(f"{head}  {parts[0]}; preferences {parts[1]}; no-tool {parts[2]}; history {parts[3]}")
 
 
 def mined(path: Path, traces: Iterable[Trace], catalog: Catalog) -> Mined:

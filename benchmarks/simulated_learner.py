@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.simulated_world import KINDS, Bools, Calls, Floats, Ints, World
 from data.mining.options import MiningOptions
 from serving.features import Signals, features
-from serving.memory import FAILURE_PRIOR, SHRINKAGE
+from serving.memory import SHARPNESS, SHRINKAGE, shrunken
 from serving.retrieval import in_turns, top
 from training.head import Request, first_day, fit_relevance, probabilities
 from training.recipe import HeadPart
@@ -23,38 +23,38 @@ from training.recipe import HeadPart
 CANDIDATES = 40
 PRACTISED = 150
 """Past requests that a head is fitted on, each in three views."""
-_PER_TOOL = MiningOptions().positives_per_tool
+_MINING = MiningOptions()
+_PER_TOOL, _ENDS_PER_TOOL, _SOFT = _MINING.positives_per_tool, _MINING.history_per_tool, _MINING.soft_negative_weight
 _NEAR = 0.9
 """Cosine of two requests of one kind."""
 
 
 @dataclass
 class Past:
-    """What was seen: (KINDS, n) weighted successes, failures and their plain counts; the last successes by request."""
+    """What was seen: (KINDS, n) weighted successes, and calls that served and failed; the successes by request."""
 
     won: Floats
-    lost: Floats
     served: Ints
     failed: Ints
     kind: list[int] = field(default_factory=list)
     tool: list[int] = field(default_factory=list)
     weight: list[float] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
     menu: list[tuple[Ints, Floats]] = field(default_factory=list)
 
     @classmethod
     def empty(cls, n: int) -> Past:
-        return cls(
-            np.zeros((KINDS, n)), np.zeros((KINDS, n)), np.zeros((KINDS, n), np.int64), np.zeros((KINDS, n), np.int64)
-        )
+        return cls(np.zeros((KINDS, n)), np.zeros((KINDS, n), np.int64), np.zeros((KINDS, n), np.int64))
 
     def add(self, calls: Calls) -> None:
         """Take note of what became of calls."""
-        for mask, weights, counts in ((calls.won, self.won, self.served), (calls.lost, self.lost, self.failed)):
-            np.add.at(weights, (calls.kind[mask], calls.tool[mask]), calls.weight[mask])
+        np.add.at(self.won, (calls.kind[calls.won], calls.tool[calls.won]), calls.weight[calls.won])
+        for counts, mask in ((self.served, calls.won), (self.failed, ~calls.won)):
             np.add.at(counts, (calls.kind[mask], calls.tool[mask]), 1)
         self.kind += calls.kind[calls.won].tolist()
         self.tool += calls.tool[calls.won].tolist()
         self.weight += calls.weight[calls.won].tolist()
+        self.before += calls.before[calls.won].tolist()
         self.menu += zip(calls.menu[calls.won], calls.weights[calls.won], strict=True)
 
     def links(self) -> Floats:
@@ -62,6 +62,12 @@ class Past:
         kept = np.minimum(1.0, _PER_TOOL / np.maximum(self.served.sum(axis=0), 1))
         links: Floats = self.won * kept
         return links
+
+    def ended(self) -> Floats:
+        """(2, KINDS, n): the successes and failures that mining keeps, of at most so many calls a tool."""
+        ends = np.stack([self.served, self.failed])
+        kept: Floats = ends * np.minimum(1.0, _ENDS_PER_TOOL / np.maximum(ends.sum(axis=(0, 1)), 1))
+        return kept
 
 
 class Learner:
@@ -78,21 +84,21 @@ class Learner:
         past = self.past
         if len(past.kind) < 2 * PRACTISED:
             return
-        links, lost = past.links(), past.lost.sum(axis=0)
+        links, ended = past.links(), past.ended()
         chosen = self._random.choice(len(past.kind), PRACTISED, replace=False)
         used = np.flatnonzero(links.sum(axis=0))
         fresh = np.zeros(links.shape[1], np.bool_)
         fresh[self._random.choice(used, round(HeadPart().new_share * len(used)), replace=False)] = True
         here = np.ones(links.shape[1], np.bool_)
-        logged = [self._request(i, links, lost, here) for i in chosen]
-        unlogged = [self._request(i, np.where(fresh, 0.0, links), np.where(fresh, 0.0, lost), here) for i in chosen]
+        logged = [self._request(i, links, ended, here) for i in chosen]
+        unlogged = [self._request(i, np.where(fresh, 0.0, links), np.where(fresh, 0.0, ended), here) for i in chosen]
         views = [*logged, *unlogged, *first_day(logged)]
         self._head = fit_relevance(views, regularisation=1.0, calibrate=False)  # of five folds more, for the same order
 
     def ranked(self, here: Bools) -> list[tuple[Ints, Floats]]:
         """For each kind its candidates among the tools that are `here`, best first, and their relevance."""
-        links, lost = self.past.links(), self.past.lost.sum(axis=0)
-        seen = [self._signals(kind, links, lost, here) for kind in range(KINDS)]
+        links, ended = self.past.links(), self.past.ended()
+        seen = [self._signals(kind, links, ended, here) for kind in range(KINDS)]
         if self._head is None:
             relevant = [0.5 * signals.cosine.astype(np.float64) for _, signals in seen]
         else:
@@ -101,15 +107,21 @@ class Learner:
         orders = [np.lexsort((rows, -of)) for (rows, _), of in zip(seen, relevant, strict=True)]
         return [(rows[order], of[order]) for (rows, _), of, order in zip(seen, relevant, orders, strict=True)]
 
-    def _request(self, i: int, links: Floats, lost: Floats, here: Bools) -> Request:
+    def _request(self, i: int, links: Floats, ended: Floats, here: Bools) -> Request:
         kind, tool, weight = self.past.kind[i], self.past.tool[i], self.past.weight[i]
-        without = links.copy()
+        without, before = links.copy(), self.past.before[i]
         without[kind, tool] = max(0.0, links[kind, tool] - weight)
-        rows, signals = self._signals(kind, without, lost, here)
+        otherwise = ended.copy()
+        otherwise[0, kind, tool] = max(0.0, ended[0, kind, tool] - 1.0)
+        if before >= 0:
+            otherwise[1, kind, before] = max(0.0, ended[1, kind, before] - 1.0)
+        rows, signals = self._signals(kind, without, otherwise, here)
         right = rows == tool
         weights = np.full(len(self.world.cost), self._unshown_weight)
         shown, of_shown = self.past.menu[i]
-        weights[shown] = 1.0
+        weights[shown] = _SOFT / np.sqrt(1.0 + shown.argsort().argsort()) * of_shown
+        if before >= 0:
+            weights[before] = of_shown[shown == before][0]
         weights[tool] = of_shown[shown == tool][0]
         return Request(
             signals=signals,
@@ -121,7 +133,7 @@ class Learner:
             gold=1,
         )
 
-    def _signals(self, kind: int, links: Floats, lost: Floats, here: Bools) -> tuple[Ints, Signals]:
+    def _signals(self, kind: int, links: Floats, ended: Floats, here: Bools) -> tuple[Ints, Signals]:
         """The candidates of a kind, and their signals."""
         similar = self.world.similarity[kind]
         of, count = links[kind], links.sum(axis=0)
@@ -142,10 +154,20 @@ class Learner:
             "vote": vote,
             "nearest": np.where(of > 0, _NEAR, np.where(count > 0, 0.3, 0.0)),
             "count": count,
-            "failure_rate": lost / (count + lost + FAILURE_PRIOR),
+            "success_rate": self._success_rate(kind, ended),
         }
         nothing = np.zeros(len(rows), np.float32)
         arrays = {one.name: nothing for one in fields(Signals)}
         arrays |= {name: values[rows].astype(np.float32) for name, values in said.items()}
         reach = _NEAR if of.any() else 0.3
         return rows, Signals(**(arrays | {"reach": reach}))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _success_rate(kind: int, ended: Floats) -> Floats:
+        """(n,) for a kind: all tools are of one domain, and requests of other kinds are too far to count as near."""
+        of_tool = ended.sum(axis=1)
+        won, lost = of_tool.sum(axis=1)
+        if not lost:
+            return np.ones(of_tool.shape[1])
+        everywhere = shrunken(of_tool, shrunken(of_tool.sum(axis=1, keepdims=True), won / (won + lost)))
+        return shrunken(ended[:, kind] * np.exp(SHARPNESS * (_NEAR - 1.0)), everywhere)

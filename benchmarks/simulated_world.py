@@ -91,14 +91,14 @@ class Calls:
     """What became of m calls, in order: `kind`, `tool`, `weight` (inverse propensity, clipped), `won`, `lost`; and the
     `menu` and `weights` (m, k) of all that it was chosen from.
 
-    `lost`: it failed and the next call of the request succeeded; a failure after which nothing did says nothing.
+    `before`: the tool that was called first, and failed; -1 where nothing was.
     """
 
     kind: Ints
     tool: Ints
     weight: Floats
     won: Bools
-    lost: Bools
+    before: Ints
     menu: Ints
     weights: Floats
 
@@ -120,7 +120,7 @@ def call(
         tool=np.concatenate([tools[:, 0], tools[again, 1]]),
         weight=np.concatenate([weight[:, 0], weight[again, 1]]),
         won=np.concatenate([won[:, 0], won[again, 1]]),
-        lost=np.concatenate([again & won[:, 1], np.zeros(int(again.sum()), np.bool_)]),
+        before=np.concatenate([np.full(len(tools), -1), tools[again, 0]]),
         menu=np.concatenate([menus, menus[again]]),
         weights=np.concatenate([weights, weights[again]]),
     )

@@ -90,7 +90,7 @@ def signals(found: Evidence, rows: NDArray[np.int64], *, same_domain: Floats | N
         vote=nothing if usage is None else usage.vote[rows],
         nearest=nothing if usage is None else usage.nearest[rows],
         count=nothing if usage is None else usage.count[rows],
-        failure_rate=nothing if usage is None else usage.failure_rate[rows],
+        success_rate=np.ones_like(nothing) if usage is None else usage.success_rate[rows],
         interaction=nothing,
         cross=nothing,
         same_domain=nothing if same_domain is None else same_domain,

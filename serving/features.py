@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-FEATURES_VERSION = "1"
+FEATURES_VERSION = "2"
 
 FEATURES: tuple[str, ...] = (
     "cosine",
@@ -38,10 +38,13 @@ FEATURES: tuple[str, ...] = (
     "interaction_gap_new",
     "cross",
     "cross_gap",
-    "failure_rate",
+    "success",
     "same_domain",
 )
 """Names of the columns of `features`, in order. A bundle stores them and is refused when they differ."""
+
+MOST_CERTAIN = 0.99
+"""A rate of success speaks for a tool no louder than this one, nor against it."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class Signals:
 
     `cosine` to the card vector; `bm25` >= 0; `name` share of the tool's name in the query; `exact` 0 or 1; `centroid,
     shrunk, vote, nearest, count` as in UsageScores; `interaction`, `cross` the rerankers' scores (zeros where one does
-    not run); `failure_rate` shrunk share of past calls that failed for a reason that is the tool's; `same_domain` 1
-    where the tool belongs to the server used just before. `reach`: cosine of the nearest past subgoal.
+    not run); `success_rate` shrunk share of past calls that succeeded, 1 where none is known to have failed;
+    `same_domain` 1 where the tool belongs to the server used just before. `reach`: cosine of the nearest past subgoal.
     """
 
     cosine: Floats
@@ -65,16 +68,15 @@ class Signals:
     count: Floats
     interaction: Floats
     cross: Floats
-    failure_rate: Floats
+    success_rate: Floats
     same_domain: Floats
     reach: float
 
     def without_past(self) -> Signals:
         """The same candidates as they look on a catalog's first day: nothing has been used, nothing has failed."""
         none = np.zeros_like(self.cosine)
-        return replace(
-            self, centroid=none, shrunk=self.cosine, vote=none, nearest=none, count=none, failure_rate=none, reach=0.0
-        )
+        past = dict.fromkeys(("centroid", "vote", "nearest", "count"), none)
+        return replace(self, **past, shrunk=self.cosine, success_rate=np.ones_like(none), reach=0.0)
 
 
 def features(s: Signals) -> NDArray[np.float32]:
@@ -85,6 +87,7 @@ def features(s: Signals) -> NDArray[np.float32]:
     new = (s.count <= 0).astype(np.float32)
     cosine_gap = s.cosine - s.cosine.max()
     bm25_share = s.bm25 / max(float(s.bm25.max()), 1e-6)
+    success = np.clip(s.success_rate, 1.0 - MOST_CERTAIN, MOST_CERTAIN)
     interaction_gap = s.interaction - s.interaction.max()
     columns = (
         s.cosine,
@@ -108,7 +111,7 @@ def features(s: Signals) -> NDArray[np.float32]:
         interaction_gap * new,
         s.cross,
         s.cross - s.cross.max(),
-        s.failure_rate,
+        np.log(success / (1.0 - success)),
         s.same_domain,
     )
     return np.stack([np.broadcast_to(c, (k,)) for c in columns], axis=1).astype(np.float32)

@@ -1,8 +1,11 @@
-"""Usage memory: past successful subgoals, embedded, and the tools that served them. No gradients, updated at once.
+"""Usage memory: past subgoals, embedded, the tools that served them, and how calls ended. No gradients, at once.
 
-Two views of the same past. *Centroid*: a tool's vector is its card vector shrunk towards the weighted mean of the
+Two views of what served. *Centroid*: a tool's vector is its card vector shrunk towards the weighted mean of the
 subgoals it served. *Neighbours*: the nearest past subgoals vote for the tools that served them. A tool without usage
 keeps its card vector and a count of zero, and the relevance head sees the count: silence is not evidence.
+
+*History* is how calls ended: the rate of success, nearby shrunk towards everywhere, that towards its domain, that
+towards all. Much used and often chosen say nothing there, so a better newcomer shows after a few calls.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ SHRINKAGE = 2.0
 """A card counts as much as this many successful subgoals."""
 SHARPNESS = 12.0
 """Votes fall by exp(-SHARPNESS * distance in cosine) from the nearest past subgoal."""
-FAILURE_PRIOR = 4.0
-"""Successes that every tool is credited with before its first call."""
+HISTORY_PRIOR = 4.0
+"""A coarser rate of success counts as much as this many calls of what is one step finer."""
+
+SERVED, WON, LOST = range(3)
+"""Kinds of link: the tool served the subgoal; a call of it succeeded; a call of it failed by the tool's own fault."""
 
 _NOTHING = -1
 _UNKNOWN = -2
@@ -36,18 +42,18 @@ class Usage:
     """The stored past, one row a (subgoal, tool) link.
 
     `vectors` (m, d) float32: one row a distinct past subgoal. `query` (l,) int: link -> row of `vectors`.
-    `tool` (l,) int: link -> position in `tools`; -1 = nothing fitted that subgoal. `weight` (l,) float32 > 0:
-    success, inverse propensity (clipped) and age, already multiplied. `failed` (l,) bool: the tool was tried there and
-    failed by its own fault; such a link counts towards the failure rate and nothing else. `tenant` (l,) int: place in
-    `tenants`; tenant "" is shared by all. `group` (m,): rows of one group are one request asked again, and are
-    forgotten together.
+    `tool` (l,) int: link -> position in `tools`; -1 = nothing fitted that subgoal. `weight` (l,) float32 > 0: age,
+    and where the tool served, success and inverse propensity (clipped), already multiplied. `kind` (l,) int8: SERVED,
+    or WON and LOST, which count towards the rate of success and nothing else. `tenant` (l,) int: place in `tenants`;
+    tenant "" is shared by all. `group` (m,): rows of one group are one request asked again, and are forgotten
+    together.
     """
 
     vectors: NDArray[np.float32]
     query: NDArray[np.int64]
     tool: NDArray[np.int64]
     weight: NDArray[np.float32]
-    failed: NDArray[np.bool_]
+    kind: NDArray[np.int8]
     tenant: NDArray[np.int64]
     group: NDArray[np.int64]
     tools: tuple[str, ...]
@@ -55,8 +61,8 @@ class Usage:
 
     @property
     def served(self) -> frozenset[str]:
-        """Tools that served a past subgoal; to have been tried and to have failed is no service."""
-        return frozenset(self.tools[tool] for tool in set(self.tool[~self.failed].tolist()) if tool >= 0)
+        """Tools that served a past subgoal; to have been called is no service."""
+        return frozenset(self.tools[tool] for tool in set(self.tool[self.kind == SERVED].tolist()) if tool >= 0)
 
     @classmethod
     def empty(cls, dimension: int) -> Usage:
@@ -77,8 +83,8 @@ class UsageScores:
 
     `centroid`: cosine to the mean of the subgoals the tool served (0 without usage). `shrunk`: cosine to the card
     vector shrunk towards that mean. `vote`: share of the neighbours' votes in [0, 1]. `nearest`: cosine of the nearest
-    subgoal that the tool served (0 without usage). `count`: weighted number of subgoals served. `failure_rate`: share
-    of the calls that failed, shrunk towards 0.
+    subgoal that the tool served (0 without usage). `count`: weighted number of subgoals served. `success_rate`: share
+    of the calls for subgoals like this one that succeeded, shrunk; 1 for all where no call is known to have failed.
     `nothing`: share of the neighbours' votes that went to "nothing fitted", a number; `reach`: cosine of the nearest
     past subgoal of all.
     """
@@ -88,7 +94,7 @@ class UsageScores:
     vote: NDArray[np.float32]
     nearest: NDArray[np.float32]
     count: NDArray[np.float32]
-    failure_rate: NDArray[np.float32]
+    success_rate: NDArray[np.float32]
     nothing: float
     reach: float
 
@@ -96,10 +102,18 @@ class UsageScores:
 class UsageMemory:
     """One tenant's view of the past over one catalog. Immutable; its sums are made once."""
 
-    def __init__(self, usage: Usage, cards: NDArray[np.float32], row: Mapping[str, int], tenant: str = "") -> None:
+    def __init__(
+        self,
+        usage: Usage,
+        cards: NDArray[np.float32],
+        row: Mapping[str, int],
+        tenant: str = "",
+        domain: NDArray[np.int64] | None = None,
+    ) -> None:
         """`cards` (n, d) unit card vectors; `row`: tool id -> its row there. Links to tools not in `row` are left out.
 
-        A tenant sees its own past and the shared one (tenant ""), never another's.
+        `domain` (n,): the number of each tool's domain, from 0; None: all are one. A tenant sees its own past and the
+        shared one (tenant ""), never another's.
         """
         rows = np.array([row.get(tool, _UNKNOWN) for tool in (*usage.tools, "")], np.int64)
         rows[-1] = _NOTHING
@@ -109,16 +123,19 @@ class UsageMemory:
         self._cards = cards
         self._vectors = np.ascontiguousarray(usage.vectors[used])
         self._group = usage.group[used]
-        query, tool, weight, failed = (a[keep] for a in (usage.query, rows[usage.tool], usage.weight, usage.failed))
+        query, tool, weight, kind = (a[keep] for a in (usage.query, rows[usage.tool], usage.weight, usage.kind))
         query = np.searchsorted(used, query)
-        self._good = _Links(query[~failed], tool[~failed], weight[~failed])
-        self._bad = _Links(query[failed], tool[failed], weight[failed])
+        self._good, self._won, self._lost = (
+            _Links(query[kind == one], tool[kind == one], weight[kind == one]) for one in (SERVED, WON, LOST)
+        )
+        self._domain = np.zeros(len(cards), np.int64) if domain is None else domain
         self._voters = np.zeros(len(used), np.bool_)
         self._voters[self._good.query] = True
         nobody = np.zeros(len(used), np.bool_)
-        self.counts, self._failures = self._weights(nobody)
-        self.observations = np.bincount(tool[tool >= 0], minlength=len(cards))
-        self.failed_calls = np.bincount(tool[(tool >= 0) & failed], minlength=len(cards))
+        self.counts = self._weights(self._good, nobody)
+        self.failed_calls = np.bincount(self._lost.tool, minlength=len(cards))
+        served = self._good.tool[self._good.tool >= 0]
+        self.observations = np.bincount(served, minlength=len(cards)) + self.failed_calls
         self._used = np.flatnonzero(self.counts > 0)
         sums = self._sum(nobody, self._used)
         self._centroids = unit(sums)
@@ -138,18 +155,18 @@ class UsageMemory:
         centroid[self._used] = cosines(self._centroids, query)
         shrunk = cosines(self._cards, query)
         shrunk[self._used] = cosines(self._shrunk, query)
-        counts, failures = self.counts, self._failures
-        similar = np.where(self._voters, cosines(self._vectors, query), _HIDDEN)
-        if forget is not None and (gone := self._group == forget).any():
-            similar = np.where(gone, _HIDDEN, similar)
+        counts, near = self.counts, cosines(self._vectors, query)
+        gone = np.zeros(len(near), np.bool_) if forget is None else self._group == forget
+        similar = np.where(self._voters & ~gone, near, _HIDDEN)
+        if gone.any():
             touched = np.unique(self._good.tool[gone[self._good.query] & (self._good.tool >= 0)])
-            counts, failures = self._weights(gone)
+            counts = self._weights(self._good, gone)
             sums = self._sum(gone, touched)
             centroid[touched] = unit(sums) @ query
             shrunk[touched] = _shrink(self._cards[touched], sums) @ query
-        rate = failures / (counts + failures + FAILURE_PRIOR)
+        rate = self._success_rate(near, gone, np.ones(n, np.bool_) if allowed is None else allowed)
         vote, nearest, nothing, reach = self._votes(similar, n, allowed)
-        return UsageScores(centroid, shrunk, vote, nearest, counts, rate.astype(np.float32), nothing, reach)
+        return UsageScores(centroid, shrunk, vote, nearest, counts, rate, nothing, reach)
 
     def extended(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> UsageMemory:
         """This memory with more successes: unit vectors (k, d) of subgoals, and the catalog rows (k,) that served them.
@@ -184,13 +201,29 @@ class UsageMemory:
         served = self._vectors[self._good.query[self._good.tool == row]]
         return bool(len(served)) and float((served @ vector).max()) > _THE_SAME
 
-    def _weights(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Per tool (n,): the weight of the subgoals it served, and of those where it failed, without those `gone`."""
-        n, totals = len(self._cards), []
-        for links in (self._good, self._bad):
-            stays = (links.tool >= 0) & ~gone[links.query]
-            totals.append(np.bincount(links.tool[stays], links.weight[stays], n).astype(np.float32))
-        return totals[0], totals[1]
+    def _weights(self, links: _Links, gone: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Per tool (n,): the weight of its links, without those to subgoals `gone`."""
+        stays = (links.tool >= 0) & ~gone[links.query]
+        return np.bincount(links.tool[stays], links.weight[stays], len(self._cards)).astype(np.float32)
+
+    def _success_rate(
+        self, near: NDArray[np.float32], gone: NDArray[np.bool_], allowed: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        """Per tool (n,), from the cosines `near` (m,) of all past subgoals; calls of tools not allowed take no part."""
+        n = len(self._cards)
+        if not len(self._lost.tool):
+            return np.ones(n, np.float32)
+        closeness = np.where(gone, 0.0, np.exp(SHARPNESS * (near.astype(np.float64) - 1.0)))
+        total, nearby = np.zeros((2, n)), np.zeros((2, n))
+        for at, links in enumerate((self._won, self._lost)):
+            weight = np.where(gone[links.query] | ~allowed[links.tool], 0.0, links.weight)
+            total[at] = np.bincount(links.tool, weight, n)
+            nearby[at] = np.bincount(links.tool, weight * closeness[links.query], n)
+        of_domain = np.stack([np.bincount(self._domain, one).astype(np.float64) for one in total])
+        won, lost = total.sum(axis=1)
+        everything = float(won / (won + lost)) if won + lost else 1.0
+        rate = shrunken(total, shrunken(of_domain, everything)[self._domain])
+        return shrunken(nearby, rate).astype(np.float32)
 
     def _sum(self, gone: NDArray[np.bool_], tools: NDArray[np.int64]) -> NDArray[np.float32]:
         """Weighted sum (k, d) of the subgoals that each of `tools` (k,), ascending, served, without those `gone`."""
@@ -241,14 +274,20 @@ def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return scaled
 
 
+def shrunken(ended: NDArray[np.float64], towards: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Rates of success of (2, k) calls won and lost, shrunk towards others."""
+    rate: NDArray[np.float64] = (ended[0] + HISTORY_PRIOR * towards) / (ended.sum(axis=0) + HISTORY_PRIOR)
+    return rate
+
+
 class Link(NamedTuple):
-    """One outcome: row of the subgoal's vector, tool id (None: nothing fitted), weight, tenant, whether it failed."""
+    """One outcome: row of the subgoal's vector, tool id (None: nothing fitted), weight, tenant, kind."""
 
     query: int
     tool: str | None
     weight: float
     tenant: str = ""
-    failed: bool = False
+    kind: int = SERVED
 
 
 def make_usage(vectors: NDArray[np.float32], links: Sequence[Link], groups: Sequence[int]) -> Usage:
@@ -261,7 +300,7 @@ def make_usage(vectors: NDArray[np.float32], links: Sequence[Link], groups: Sequ
         query=np.array([link.query for link in links], np.int64),
         tool=np.array([_NOTHING if link.tool is None else at[link.tool] for link in links], np.int64),
         weight=np.array([link.weight for link in links], np.float32),
-        failed=np.array([link.failed for link in links], np.bool_),
+        kind=np.array([link.kind for link in links], np.int8),
         tenant=np.array([of[link.tenant] for link in links], np.int64),
         group=np.asarray(groups, np.int64),
         tools=tools,

@@ -589,7 +589,7 @@ def _filter_record(ids: tuple[str, ...], mask: MaskResult, rule: bytes) -> Stage
 def _memory_of(bundle: Bundle | None, index: Index, tenant: str) -> UsageMemory | None:
     if bundle is None or index.vectors is None:
         return None
-    return UsageMemory(fitting(bundle.usage, index.catalog), index.vectors, index.catalog.row, tenant)
+    return UsageMemory(fitting(bundle.usage, index.catalog), index.vectors, index.catalog.row, tenant, index.domain)
 
 
 def as_subgoal(given: Subgoal | str) -> Subgoal:

@@ -30,7 +30,8 @@ def show_mining(report: MiningReport) -> None:
     seen, tools = report.tools_with_positive, report.tools_with_positive + len(report.tools_without_positive)
     say(
         f"{report.positives:,} positives, {report.negatives:,} negatives, {report.preferences:,} preferences, "
-        f"{report.no_tool:,} requests that no tool fits; {seen:,} of {tools:,} tools have a positive"
+        f"{report.no_tool:,} requests that no tool fits, the end of {report.history:,} calls; "
+        f"{seen:,} of {tools:,} tools have a positive"
     )
 
 

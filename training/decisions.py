@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -16,14 +16,13 @@ from data.mining.splits import assign_splits, requests_of
 
 Side = Literal["train", "valid", "cold"]
 
-_FAILED = "failed_then_other_succeeded"
 _PASSED = "shown_not_chosen"
 _CARD_TEXT = "card_text_positive"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One request: which tools served it and with what weight, which did not; `tools` empty = nothing fitted.
+    """One request: which tools served it, which did not, with what weight; `tools` empty = nothing fitted.
 
     `group` is shared by all decisions that ask the same. `side`: "train" teaches the encoders, "valid" and "cold" (a
     tool that no fine-tuning has seen) the heads. `asked` False: made from card text, nobody asked it. `menu_known`: the
@@ -35,8 +34,7 @@ class Decision:
     tenant: str
     ts: datetime | None
     tools: tuple[tuple[str, float], ...]
-    wrong: tuple[str, ...]
-    failed: tuple[tuple[str, float], ...]
+    wrong: tuple[tuple[str, float], ...]
     previous: str | None
     side: Side
     asked: bool
@@ -82,9 +80,10 @@ def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, see
                 ts=first["ts"] if isinstance(first["ts"], datetime) else None,
                 tools=tools,
                 wrong=tuple(
-                    str(r["tool_id"]) for r in of if r["label"] == 0.0 and str(r["tool_id"]) not in splits.cold
+                    (str(r["tool_id"]), float(str(r["weight"])))
+                    for r in of
+                    if r["label"] == 0.0 and str(r["tool_id"]) not in splits.cold
                 ),
-                failed=tuple((str(r["tool_id"]), float(str(r["weight"]))) for r in of if r["reason"] == _FAILED),
                 previous=previous.get((trace_id, goal)),
                 side=side,
                 asked=asked,
@@ -94,8 +93,36 @@ def gather_decisions(mined: Mined, *, valid_share: float, cold_share: float, see
     for row in nothing:
         group = groups.setdefault((row["tenant"], normal_goal(row["goal"])), len(groups))
         side = splits.side.get(row["trace_id"], "train")
-        made.append(Decision(row["goal"], group, row["tenant"], row["ts"], (), (), (), None, side, True))
+        made.append(Decision(row["goal"], group, row["tenant"], row["ts"], (), (), None, side, True))
     return made
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call of `tool` for `goal` ended; `group` is that of the decisions that ask the same."""
+
+    goal: str
+    group: int
+    tenant: str
+    ts: datetime | None
+    tool: str
+    won: bool
+
+
+def gather_history(mined: Mined, decisions: Sequence[Decision]) -> list[Ended]:
+    """The ends of calls, in the order of the mined rows; none where no call failed, since then they tell nothing."""
+    rows = mined.history.to_pylist()
+    if all(row["won"] for row in rows):
+        return []
+    groups = {(decision.tenant, normal_goal(decision.goal)): decision.group for decision in decisions}
+    start = 1 + max(groups.values(), default=-1)
+    new: dict[tuple[str, str], int] = {}
+    ended = []
+    for row in rows:
+        asked = (row["tenant"], normal_goal(row["goal"]))
+        group = groups[asked] if asked in groups else new.setdefault(asked, start + len(new))
+        ended.append(Ended(row["goal"], group, row["tenant"], row["ts"], row["tool_id"], row["won"]))
+    return ended
 
 
 def times(weight: float, draw: random.Random) -> int:

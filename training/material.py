@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from data.catalog import Catalog
 from serving.evidence import Evidence, evidence, gather, same_domain, signals
 from serving.index import Index
-from serving.memory import Link, Usage, UsageMemory, make_usage
-from training.decisions import Decision
+from serving.memory import LOST, WON, Link, Usage, UsageMemory, make_usage
+from training.decisions import Decision, Ended
 from training.head import Request
 from training.interaction import InteractionExample
 
 Floats = NDArray[np.float32]
+
+_NONE = np.zeros((0, 0), np.float32)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class Material:
         if (tenant, unlogged) not in self.memories:
             assert self.index.vectors is not None
             rows = {tool: row for tool, row in self.catalog.row.items() if tool not in unlogged}
-            self.memories[tenant, unlogged] = UsageMemory(self.usage, self.index.vectors, rows, tenant)
+            self.memories[tenant, unlogged] = UsageMemory(
+                self.usage, self.index.vectors, rows, tenant, self.index.domain
+            )
         return self.memories[tenant, unlogged]
 
     def right(self, decision: Decision) -> frozenset[str]:
@@ -57,29 +61,46 @@ class Material:
 
 
 def remember(
-    decisions: Sequence[Decision], vectors: Floats, half_life_days: float, now: datetime | None = None
+    decisions: Sequence[Decision],
+    vectors: Floats,
+    half_life_days: float,
+    history: tuple[Sequence[Ended], Floats] = ((), _NONE),
+    now: datetime | None = None,
 ) -> Usage:
     """The usage memory over all decisions that somebody asked; `vectors` (n, d) belong to them in order.
+
+    `history`: how calls ended, and what they were for, (m, d) in order.
 
     Where decisions have times, an outcome counts half after `half_life_days`, from the newest one. A time after `now`
     (by default, the clock) is taken for none: one log that is years ahead would make all others count for nothing. An
     inverse propensity is part of an outcome's weight, as its mining rule has bounded it.
     """
     now = now or datetime.now(UTC)
-    times = [d.ts if d.ts is not None and d.ts <= now else None for d in decisions]
+    ended, of_ended = history
+    stamps = [*(decision.ts for decision in decisions), *(one.ts for one in ended)]
+    times = [ts if ts is not None and ts <= now else None for ts in stamps]
     newest = max((ts for ts in times if ts is not None), default=None)
+    ages = [(newest - ts).total_seconds() / 86_400 if newest and ts else 0.0 for ts in times]
+    fresh = [0.5 ** (age / half_life_days) for age in ages]
     asked = [i for i, decision in enumerate(decisions) if decision.asked]
     links: list[Link] = []
     for row, i in enumerate(asked):
         decision = decisions[i]
-        ts = times[i]
-        age = (newest - ts).total_seconds() / 86_400 if newest and ts else 0.0
-        fresh = 0.5 ** (age / half_life_days)
-        links += [Link(row, tool, weight * fresh, decision.tenant) for tool, weight in decision.tools]
-        links += [Link(row, tool, weight * fresh, decision.tenant, True) for tool, weight in decision.failed]
+        links += [Link(row, tool, weight * fresh[i], decision.tenant) for tool, weight in decision.tools]
         if not decision.tools:
-            links.append(Link(row, None, fresh, decision.tenant))
-    return make_usage(vectors[asked], links, [decisions[i].group for i in asked])
+            links.append(Link(row, None, fresh[i], decision.tenant))
+    rows: dict[tuple[int, bytes], int] = {}
+    for row, i in enumerate(asked):
+        rows.setdefault((decisions[i].group, vectors[i].tobytes()), row)
+    more: list[int] = []
+    for i, one in enumerate(ended):
+        subgoal = (one.group, of_ended[i].tobytes())
+        if subgoal not in rows:
+            rows[subgoal] = len(asked) + len(more)
+            more.append(i)
+        links.append(Link(rows[subgoal], one.tool, fresh[len(decisions) + i], one.tenant, WON if one.won else LOST))
+    together = np.concatenate([vectors[asked], of_ended[more]]) if more else vectors[asked]
+    return make_usage(together, links, [*(decisions[i].group for i in asked), *(ended[i].group for i in more)])
 
 
 def head_requests(
@@ -106,7 +127,7 @@ def head_requests(
         weight = dict(decision.tools)
         rest = 1.0
         if decision.menu_known:
-            weight = dict.fromkeys((*right, *decision.wrong), 1.0) | weight
+            weight = dict.fromkeys(right, 1.0) | dict(decision.wrong) | weight
             rest = material.unshown_weight
         requests.append(
             Request(
@@ -153,7 +174,8 @@ def interaction_examples(
         )
         rows, _ = gather(found, count, np.flatnonzero(allowed))
         right, unsure = material.right(decision), material.unsure(decision)
-        known = [material.catalog.row[tool] for tool in (*sorted(right), *decision.wrong) if tool in material.catalog]
+        wrong = [tool for tool, _ in decision.wrong]
+        known = [material.catalog.row[tool] for tool in (*sorted(right), *wrong) if tool in material.catalog]
         pool = [row for row in dict.fromkeys([*rows.tolist(), *known]) if ids[row] not in unsure]
         taken = np.array([row for row in pool if allowed[row]], np.int64)
         is_right = np.array([ids[row] in right for row in taken], np.bool_)

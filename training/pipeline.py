@@ -23,7 +23,7 @@ from serving.index import save_cards
 from serving.selector import Selector
 from training import recipe as recipes
 from training.arguments import go_on_alone, processes
-from training.decisions import Decision, gather_decisions, same_names
+from training.decisions import Decision, gather_decisions, gather_history, same_names
 from training.heads import learn_heads
 from training.recipe import Recipe
 from training.rerankers import learn_cross_encoder, learn_interaction
@@ -96,7 +96,8 @@ def train(
             decisions = gather_decisions(
                 mined, valid_share=recipe.split.valid_share, cold_share=recipe.split.cold_share, seed=recipe.seed
             )
-        shop = Workshop(catalog, recipe, making.bundle, making.scratch, decisions, same_names(catalog))
+            history = gather_history(mined, decisions)
+        shop = Workshop(catalog, recipe, making.bundle, making.scratch, decisions, same_names(catalog), history)
         if making.values:
             shop.restore(making.values, making.finished)
         with run.stage("retriever") as stage:

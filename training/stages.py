@@ -19,9 +19,10 @@ from serving.card_vectors import encode_cards
 from serving.encoder import Encoder
 from serving.evidence import Floats
 from serving.index import index_of
+from serving.memory import LOST, SERVED
 from training.arguments import processes
 from training.cross_encoder import mistakes
-from training.decisions import Decision, times
+from training.decisions import Decision, Ended, times
 from training.encoders import export_encoder
 from training.material import Material, remember
 from training.recipe import base_path
@@ -133,7 +134,7 @@ def _hard_negatives(shop: Workshop, decisions: Sequence[Decision], model: Senten
     excluded = frozenset(shop.catalog.row[tool] for tool in shop.cold_tools)
     found = mistakes(goals, cards, [good_rows(shop, d) for d in decisions], count, excluded=excluded)
     return [
-        list(dict.fromkeys([*d.wrong, *(ids[row] for row in rows)]))[:count]
+        list(dict.fromkeys([*(tool for tool, _ in d.wrong), *(ids[row] for row in rows)]))[:count]
         for d, rows in zip(decisions, found, strict=True)
     ]
 
@@ -182,12 +183,28 @@ def _embed_goals(shop: Workshop, encoder: Encoder) -> Floats:
     return encoder.encode(goals, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
 
 
+def _embed_history(shop: Workshop, ended: Sequence[Ended]) -> Floats:
+    """Vectors (n, d) of what calls were for; a goal that is a decision's too is not embedded again."""
+    assert shop.vectors is not None
+    known = {query_text(decision.goal): row for row, decision in enumerate(shop.decisions)}
+    goals = [query_text(one.goal) for one in ended]
+    fresh = [goal for goal in dict.fromkeys(goals) if goal not in known]
+    if not fresh:
+        return shop.vectors[[known[goal] for goal in goals]]
+    assert shop.encoder is not None
+    made = shop.encoder.encode(fresh, shop.recipe.retriever.max_query_tokens, workers=workers()).vectors
+    place = known | {goal: len(shop.vectors) + row for row, goal in enumerate(fresh)}
+    return np.concatenate([shop.vectors, made])[[place[goal] for goal in goals]]
+
+
 def remember_usage(shop: Workshop, run: Run) -> None:
     """Put every past request, as the served encoder sees it, into the usage memory."""
     assert shop.index is not None
     assert shop.vectors is not None
-    used = shop.decisions if shop.recipe.usage else []
-    usage = remember(used, shop.vectors[: len(used)], shop.recipe.usage_half_life_days)
+    used, ended = (shop.decisions, shop.history) if shop.recipe.usage else ([], [])
+    usage = remember(
+        used, shop.vectors[: len(used)], shop.recipe.usage_half_life_days, (ended, _embed_history(shop, ended))
+    )
     if shop.recipe.usage:
         save_usage(shop.folder, usage)
     shop.material = Material(
@@ -201,5 +218,11 @@ def remember_usage(shop: Workshop, run: Run) -> None:
         candidates=40,
         unshown_weight=shop.recipe.head.unshown_weight,
     )
-    shop.figures["usage"] = {"links": len(usage.tool), "subgoals": len(usage.vectors), "tools": len(usage.tools)}
+    shop.figures["usage"] = {
+        "links": int((usage.kind == SERVED).sum()),
+        "calls": int((usage.kind != SERVED).sum()),
+        "failed_calls": int((usage.kind == LOST).sum()),
+        "subgoals": len(usage.vectors),
+        "tools": len(usage.tools),
+    }
     run.metrics(shop.figures["usage"])

@@ -18,7 +18,7 @@ from serving.encoder import Encoder
 from serving.evidence import Floats
 from serving.index import Index, index_of
 from serving.interaction import CardTokens, InteractionWeights
-from training.decisions import Decision, Side
+from training.decisions import Decision, Ended, Side
 from training.material import Material
 from training.recipe import Recipe
 
@@ -43,6 +43,7 @@ class Workshop:
     scratch: Path
     decisions: Sequence[Decision]
     same_name: dict[str, frozenset[str]]
+    history: Sequence[Ended] = ()
     figures: dict[str, Any] = field(default_factory=dict)
     retriever_graph: str = RETRIEVER
     reranker_graph: str = ""

@@ -47,6 +47,17 @@ PREFERENCE_SCHEMA = pa.schema(
 NO_TOOL_SCHEMA = pa.schema(
     [("trace_id", pa.string()), ("step", pa.int64()), ("ts", _TS), ("tenant", pa.string()), ("goal", pa.string())]
 )
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("trace_id", pa.string()),
+        ("step", pa.int64()),
+        ("ts", _TS),
+        ("tenant", pa.string()),
+        ("goal", pa.string()),
+        ("tool_id", pa.string()),
+        ("won", pa.bool_()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -57,11 +68,13 @@ class Mined:
                  (normalised goal, tool) has both labels. `ts` is null where the log has none, and for card text
     preferences  PREFERENCE_SCHEMA: `better` served the goal, `worse` had failed at it
     no_tool      NO_TOOL_SCHEMA: requests that no tool fits
+    history      HISTORY_SCHEMA: how calls ended that say something of their tool; `won`: it succeeded
     """
 
     examples: pa.Table
     preferences: pa.Table
     no_tool: pa.Table
+    history: pa.Table
     report: MiningReport
 
 
@@ -102,7 +115,7 @@ def mine_to_folder(
     resources: Resources | None = None,
     partition_by: Sequence[str] = (),
 ) -> MiningReport:
-    """Mine as `mine` does, and write the tables as they come: examples, preferences, no_tool, and report.json.
+    """Mine as `mine` does, and write the tables as they come: examples, preferences, no_tool, history, report.json.
 
     `out` is a folder or a URL of one, and changes as a whole; one that holds anything else is left alone. With
     `partition_by` (day, tenant) the tables that know those are folders, one level for each, instead of a file.
@@ -140,6 +153,7 @@ def _mine(
     nothing = computed(screening.screen_no_tool(rules.no_tool(log), of_log, log))
 
     judged = ibis.union(positives, negatives, distinct=False)
+    ended = computed(screening.screen_history(rules.history(log), log, options, computed))
     fates = sizes_by(
         ibis.union(
             judged.select("reason", "fate"), nothing.select("fate", reason=ibis.literal("no_tool")), distinct=False
@@ -162,6 +176,7 @@ def _mine(
             PREFERENCE_SCHEMA,
         ),
         "no_tool": (nothing.filter(nothing.fate.isnull()), NO_TOOL_SCHEMA),
+        "history": (_in_words(ended.filter(ended.fate.isnull()), log, tool_id="tool"), HISTORY_SCHEMA),
     }
     sizes = {
         name: taken(name, schema, engine.batches(_ordered(table, schema), schema))
@@ -176,6 +191,7 @@ def _mine(
         negatives=sum(left[rule] for rule in rules.NEGATIVE_RULES),
         preferences=sizes["preferences"],
         no_tool=sizes["no_tool"],
+        history=sizes["history"],
         tools_with_positive=len(served),
         tools_without_positive=tuple(tool_id for place, tool_id in enumerate(catalog.ids) if place not in served),
         propensities=propensity_counts(engine.traces, options),
@@ -210,4 +226,4 @@ def _in_words(rows: Any, log: Log, **tools: str) -> Any:
 
 def _ordered(table: Any, schema: pa.Schema) -> Any:
     """The schema's columns, sorted by all that identify a row: an engine's own order is no order."""
-    return table.select(*schema.names).order_by([n for n in schema.names if n not in ("ts", "weight", "label")])
+    return table.select(*schema.names).order_by([n for n in schema.names if n not in ("ts", "weight", "label", "won")])

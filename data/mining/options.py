@@ -39,11 +39,13 @@ class MiningOptions(BaseModel):
     propensity_clip: float = Field(default=PROPENSITY_CLIP, ge=1.0, le=1000.0)
     """Upper bound of the inverse propensity; see PROPENSITY_CLIP."""
     repeat_cap: int = Field(default=1, ge=1)
-    """How often one request (tenant, normalised goal) may count for one tool, and for one label."""
+    """How often one request (tenant, normalised goal) may count for one tool and one label, and in its history."""
     positives_per_tool: int = Field(default=500, ge=1)
     """Positives kept for one tool: the firmest rules first, then by the order of a hash."""
     negatives_per_tool: int = Field(default=500, ge=1)
     """Negatives kept for one tool, in the same order."""
+    history_per_tool: int = Field(default=500, ge=1)
+    """Calls of one tool whose end is kept for its history, by the order of a hash, whether they succeeded or not."""
     seed: int = 0
     """Changes which examples a cap keeps, and nothing else."""
     equivalents: dict[str, tuple[str, ...]] = Field(default_factory=dict)

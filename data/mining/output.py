@@ -1,4 +1,4 @@
-"""The mining folder: three Parquet tables with a report, written as they come and replaced as a whole."""
+"""The mining folder: Parquet tables with a report, written as they come and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from data.places import only, replacing_tree
 from data.tables import PARTITIONS, write_parts, write_table
 
-TABLES = ("examples", "preferences", "no_tool")
+TABLES = ("examples", "preferences", "no_tool", "history")
 _REPORT = "report.json"
 _NAMES = frozenset({*TABLES, *(f"{table}.parquet" for table in TABLES), _REPORT})
 

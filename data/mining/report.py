@@ -28,7 +28,8 @@ class MiningReport(Frozen):
     examples                examples kept, by rule
     dropped                 examples, and no-tool requests, that were not kept, by reason
     positives, negatives    examples kept, by label
-    preferences, no_tool    rows of those tables
+    preferences, no_tool, history
+                            rows of those tables
     tools_with_positive     tools with a positive from the log; card text does not count
     tools_without_positive  the catalog's other tools, in registry order
     propensities            what the log says of chances and clocks: see `propensity_counts`
@@ -47,6 +48,7 @@ class MiningReport(Frozen):
     negatives: int
     preferences: int
     no_tool: int
+    history: int
     tools_with_positive: int
     tools_without_positive: tuple[str, ...]
     propensities: dict[str, int]

@@ -113,6 +113,16 @@ def failed_alone(log: Log, pairs: Any) -> Any:
     return failed.anti_join(pairs, PAIR).select(*PAIR)
 
 
+def history(log: Log) -> Any:
+    """Called, and the call says something of the tool: it succeeded, or failed by the tool's own fault.
+
+    No example: a tool may fail at what it is the right one for. Whether another one then served, or what a human
+    named, does not matter. PAIR, step, ts, won.
+    """
+    ended = log.called.filter(log.called.standing.isin([SUCCEEDED, FAILED]))
+    return ended.select(*PAIR, "step", "ts", won=ended.standing == SUCCEEDED)
+
+
 def outside_gold(log: Log) -> Any:
     """Called at a decision that a human labelled with other tools, without failing: counted.
 

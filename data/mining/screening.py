@@ -23,6 +23,7 @@ Computed = Callable[[Any], Any]
 REPEATED = "repeated_request"
 OVER_POSITIVES = "over_positives_per_tool"
 OVER_NEGATIVES = "over_negatives_per_tool"
+OVER_HISTORY = "over_history_per_tool"
 SERVED = "negative_that_served_the_goal"
 SAME_NAME = "negative_named_like_one_that_served"
 EQUIVALENT = "negative_equivalent_to_one_that_served"
@@ -65,6 +66,13 @@ def screen_negatives(
     )
     once = _cap_repeats(computed(fated), log, NEGATIVE_RULES, options)
     return _cap_tools(computed(once), log, NEGATIVE_RULES, options.negatives_per_tool, OVER_NEGATIVES, options)
+
+
+def screen_history(ended: Any, log: Log, options: MiningOptions, computed: Computed) -> Any:
+    """Ends of calls with their fate. What is kept does not depend on how a call ended, so that rates stay true."""
+    unfated = _asked(ended, log).mutate(reason=ibis.literal("history"), fate=ibis.null("string"))
+    once = _cap_repeats(unfated, log, (), options)
+    return _cap_tools(computed(once), log, (), options.history_per_tool, OVER_HISTORY, options)
 
 
 def screen_no_tool(requests: Any, positives: Any, log: Log) -> Any:
@@ -154,4 +162,6 @@ def _drop_beyond(
 
 
 def _firmness(examples: Any, rules: Sequence[str]) -> Any:
+    if not rules:
+        return ibis.literal(0)
     return ibis.cases(*((examples.reason == rule, place) for place, rule in enumerate(rules)), else_=len(rules))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.features import FEATURES, Signals, features
-from serving.memory import Link, UsageMemory, make_usage, unit
+from serving.memory import LOST, SERVED, WON, Link, UsageMemory, make_usage, unit
 
 D = 8
 TOOLS = ("a", "b", "c", "d", "e")
@@ -43,7 +43,7 @@ def signals_with(links: list[Link], query_seed: int) -> Signals:
         count=scores.count,
         interaction=nothing,
         cross=nothing,
-        failure_rate=scores.failure_rate,
+        success_rate=scores.success_rate,
         same_domain=nothing,
         reach=scores.reach,
     )
@@ -60,7 +60,7 @@ def test_a_column_for_every_name() -> None:
     ("column", "signal"),
     [
         *((name, name) for name in ("cosine", "name", "exact", "centroid", "shrunk", "vote", "nearest")),
-        *((name, name) for name in ("interaction", "cross", "failure_rate", "same_domain")),
+        *((name, name) for name in ("interaction", "cross", "same_domain")),
     ],
 )
 def test_a_raw_column_is_the_signal_of_its_name(column: str, signal: str) -> None:
@@ -89,6 +89,12 @@ def test_nothing_in_a_row_depends_on_where_the_row_stands() -> None:
     np.testing.assert_array_equal(features(whole)[order], features(taken))
 
 
+def test_success_is_the_log_odds_of_the_rate_within_bounds() -> None:
+    rates = np.array([0.0, 0.5, 0.8, 1.0], np.float32)
+    column = features(replace(random_signals(4), success_rate=rates))[:, FEATURES.index("success")]
+    assert column.tolist() == pytest.approx([-np.log(99), 0.0, np.log(4), np.log(99)], abs=1e-4)
+
+
 def test_silence_about_the_past_is_marked_as_silence() -> None:
     mixed = replace(random_signals(3), count=np.array([0.0, 2.0, 0.0], np.float32))
     rows = features(mixed)
@@ -99,12 +105,15 @@ def test_silence_about_the_past_is_marked_as_silence() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 10), st.sampled_from([*TOOLS, None]), st.booleans()), max_size=16),
+    st.lists(
+        st.tuples(st.integers(0, 10), st.sampled_from([*TOOLS, None]), st.sampled_from([SERVED, WON, LOST])),
+        max_size=16,
+    ),
     st.integers(0, 30),
 )
 def test_without_its_past_a_catalog_looks_as_if_nothing_had_ever_been_logged(
-    past: list[tuple[int, str | None, bool]], seed: int
+    past: list[tuple[int, str | None, int]], seed: int
 ) -> None:
-    links = [Link(row, tool, 1.0, failed=failed and tool is not None) for row, tool, failed in past]
+    links = [Link(row, tool, 1.0, kind=SERVED if tool is None else kind) for row, tool, kind in past]
     first_day = signals_with(links, seed).without_past()
     np.testing.assert_allclose(features(first_day), features(signals_with([], seed)), atol=1e-6)

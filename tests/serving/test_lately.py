@@ -14,7 +14,7 @@ from data.context import Caller
 from serving import lately
 from serving.lately import Lately, Success
 from serving.live import Live
-from serving.memory import Link, Usage, UsageMemory, UsageScores, make_usage, unit
+from serving.memory import LOST, SERVED, Link, Usage, UsageMemory, UsageScores, make_usage, unit
 from serving.policy import DEFAULT_POLICY
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -28,7 +28,7 @@ VECTORS = unit(np.random.default_rng(2).normal(size=(12, D)).astype(np.float32))
 
 links = st.lists(
     st.builds(
-        Link, query=st.integers(0, 7), tool=st.sampled_from([*TOOLS, None]), weight=st.just(1.0), failed=st.booleans()
+        Link, query=st.integers(0, 7), tool=st.sampled_from([*TOOLS, None]), weight=st.just(1.0), kind=st.just(SERVED)
     ),
     max_size=10,
 )
@@ -65,7 +65,7 @@ def test_an_empty_memory_can_be_extended() -> None:
 
 
 def test_what_a_tool_served_in_the_same_words_is_known_and_nothing_else() -> None:
-    of = memory([Link(0, "a", 1.0), Link(1, "b", 1.0, failed=True)])
+    of = memory([Link(0, "a", 1.0), Link(1, "b", 1.0, kind=LOST)])
     assert of.knows(VECTORS[0], ROW["a"])
     assert not of.knows(VECTORS[0], ROW["b"])
     assert not of.knows(VECTORS[2], ROW["a"])

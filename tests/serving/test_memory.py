@@ -11,7 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from serving.memory import FAILURE_PRIOR, NEIGHBOURS, Link, Usage, UsageMemory, UsageScores, make_usage, unit
+from serving.memory import (
+    HISTORY_PRIOR,
+    LOST,
+    NEIGHBOURS,
+    SERVED,
+    SHARPNESS,
+    WON,
+    Link,
+    Usage,
+    UsageMemory,
+    UsageScores,
+    make_usage,
+    unit,
+)
 
 D = 6
 TOOLS = ("a", "b", "c", "d")
@@ -37,13 +50,13 @@ def assert_equal(one: UsageScores, other: UsageScores) -> None:
         np.testing.assert_allclose(getattr(one, field.name), getattr(other, field.name), atol=1e-5, err_msg=field.name)
 
 
-links = st.builds(
-    Link,
-    query=st.integers(0, 7),
-    tool=st.sampled_from([*TOOLS, None]),
-    weight=st.sampled_from([0.1, 0.5, 1.0]),
-    tenant=st.sampled_from(["", "x", "y"]),
-    failed=st.booleans(),
+parts = {
+    "query": st.integers(0, 7),
+    "weight": st.sampled_from([0.1, 0.5, 1.0]),
+    "tenant": st.sampled_from(["", "x", "y"]),
+}
+links = st.builds(Link, tool=st.sampled_from([*TOOLS, None]), kind=st.just(SERVED), **parts) | st.builds(
+    Link, tool=st.sampled_from(TOOLS), kind=st.sampled_from([WON, LOST]), **parts
 )
 
 
@@ -83,7 +96,7 @@ def test_the_past_of_withheld_tools_is_not_felt_by_the_others(
     theirs = [link for link in all_links if link.tool is None or allowed[ROW[link.tool]]]
     felt = memory(vectors, all_links).scores(query, allowed)
     alone = memory(vectors, theirs).scores(query, allowed)
-    for name in ("centroid", "shrunk", "vote", "nearest", "count", "failure_rate"):
+    for name in ("centroid", "shrunk", "vote", "nearest", "count", "success_rate"):
         one, other = getattr(felt, name), getattr(alone, name)
         np.testing.assert_allclose(one[allowed], other[allowed], atol=1e-5, err_msg=name)
     assert felt.nothing == pytest.approx(alone.nothing, abs=1e-5)
@@ -93,24 +106,57 @@ def test_the_past_of_withheld_tools_is_not_felt_by_the_others(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(links, max_size=14), st.integers(0, 50))
-def test_a_failure_counts_towards_the_failure_rate_and_nothing_else(all_links: list[Link], seed: int) -> None:
+def test_how_a_call_ended_counts_towards_the_rate_of_success_and_nothing_else(all_links: list[Link], seed: int) -> None:
     vectors, query = directions(8, seed), directions(1, seed + 100)[0]
-    successes = [link._replace(tenant="") for link in all_links if not link.failed]
-    failures = [link._replace(tenant="") for link in all_links if link.failed]
-    with_them, without = (memory(vectors, some).scores(query) for some in ([*successes, *failures], successes))
+    served = [link for link in all_links if link.kind == SERVED]
+    with_them, without = (memory(vectors, some).scores(query) for some in (all_links, served))
     for name in ("centroid", "shrunk", "vote", "nearest", "count", "nothing", "reach"):
         np.testing.assert_allclose(getattr(with_them, name), getattr(without, name), atol=1e-5, err_msg=name)
+    assert (without.success_rate == 1.0).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(links, max_size=14), st.integers(0, 50), st.sampled_from([(0, 0, 0, 0), (0, 0, 1, 1), (2, 0, 2, 1)]))
+def test_the_rate_of_success_is_shrunk_from_nearby_to_the_tool_its_domain_and_all(
+    all_links: list[Link], seed: int, domain: tuple[int, ...]
+) -> None:
+    vectors, query = directions(8, seed), directions(1, seed + 100)[0]
+    usage = make_usage(vectors, all_links, range(len(vectors)))
+    found = UsageMemory(usage, CARDS, ROW, "", np.array(domain)).scores(query).success_rate
+    ended = [link for link in all_links if link.kind != SERVED and link.tenant == ""]
+    if not any(link.kind == LOST for link in ended):
+        assert (found == 1.0).all()
+        return
+
+    def rate(calls: list[tuple[float, bool]], towards: float, strength: float = HISTORY_PRIOR) -> float:
+        won = sum(weight for weight, success in calls if success)
+        return (won + strength * towards) / (sum(weight for weight, _ in calls) + strength)
+
+    everything = rate([(link.weight, link.kind == WON) for link in ended], 0.0, 0.0)
     for tool, row in ROW.items():
-        bad = sum(link.weight for link in failures if link.tool == tool)
-        good = sum(link.weight for link in successes if link.tool == tool)
-        assert with_them.failure_rate[row] == pytest.approx(bad / (bad + good + FAILURE_PRIOR), abs=1e-5)
+        siblings = {other for other, at in ROW.items() if domain[at] == domain[row]}
+        of_domain = rate([(link.weight, link.kind == WON) for link in ended if link.tool in siblings], everything)
+        own = [link for link in ended if link.tool == tool]
+        of_tool = rate([(link.weight, link.kind == WON) for link in own], of_domain)
+        near = [float(np.exp(SHARPNESS * (vectors[link.query] @ query - 1.0))) for link in own]
+        weighed = [(w * link.weight, link.kind == WON) for w, link in zip(near, own, strict=True)]
+        assert found[row] == pytest.approx(rate(weighed, of_tool), abs=1e-5)
+
+
+def test_a_newcomer_that_succeeds_more_often_overtakes_by_its_rate_in_a_few_calls() -> None:
+    vectors = np.repeat(directions(1), 220, axis=0)
+    old = [Link(row, "a", 1.0, kind=WON if row % 10 < 6 else LOST) for row in range(200)]
+    new = [Link(200 + row, "b", 1.0, kind=WON) for row in range(8)]
+    rates = memory(vectors, [*old, *new]).scores(vectors[0]).success_rate
+    assert rates[ROW["b"]] > rates[ROW["a"]] + 0.1
+    assert rates[ROW["c"]] == pytest.approx(rates[ROW["a"]], abs=0.05), "what was never called is as good as the rest"
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(links, min_size=1, max_size=14), st.integers(0, 50))
 def test_votes_and_the_share_of_nothing_are_shares_of_one_whole(all_links: list[Link], seed: int) -> None:
     scores = memory(directions(8, seed), all_links).scores(directions(1, seed + 100)[0])
-    good = [link for link in all_links if not link.failed and link.tenant == ""]
+    good = [link for link in all_links if link.kind == SERVED and link.tenant == ""]
     assert float(scores.vote.sum()) + scores.nothing == pytest.approx(1.0 if good else 0.0, abs=1e-5)
     assert (scores.vote >= 0).all()
 
@@ -119,8 +165,9 @@ def test_without_any_past_every_tool_scores_by_its_card_alone() -> None:
     query = directions(1)[0]
     scores = UsageMemory(Usage.empty(D), CARDS, ROW).scores(query, np.array([True, False, True, True]), forget=3)
     np.testing.assert_allclose(scores.shrunk, CARDS @ query, atol=1e-6)
-    for name in ("centroid", "vote", "nearest", "count", "failure_rate"):
+    for name in ("centroid", "vote", "nearest", "count"):
         assert not getattr(scores, name).any()
+    assert (scores.success_rate == 1.0).all()
     assert (scores.nothing, scores.reach) == (0.0, 0.0)
 
 
@@ -153,7 +200,13 @@ def test_only_the_nearest_subgoals_vote() -> None:
 
 
 def test_observations_count_outcomes_of_both_kinds_as_they_happened() -> None:
-    past = [Link(0, "a", 0.1), Link(1, "a", 0.2, failed=True), Link(1, "b", 1.0), Link(2, None, 1.0)]
+    past = [
+        Link(0, "a", 0.1),
+        Link(1, "a", 0.2, kind=LOST),
+        Link(0, "a", 1.0, kind=WON),
+        Link(1, "b", 1.0),
+        Link(2, None, 1.0),
+    ]
     assert memory(directions(3), past).observations.tolist() == [2, 1, 0, 0]
     elsewhere = [link._replace(tenant="y") for link in past]
     assert memory(directions(3), elsewhere, tenant="x").observations.tolist() == [0, 0, 0, 0]

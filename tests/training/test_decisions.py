@@ -13,11 +13,11 @@ import pytest
 
 from data.cards import ToolCard
 from data.catalog import Catalog
-from data.mining.miner import EXAMPLE_SCHEMA, NO_TOOL_SCHEMA, PREFERENCE_SCHEMA, Mined, mine
+from data.mining.miner import EXAMPLE_SCHEMA, HISTORY_SCHEMA, NO_TOOL_SCHEMA, PREFERENCE_SCHEMA, Mined, mine
 from data.mining.options import MiningOptions
 from data.trace_store import write_traces
 from data.traces import Trace
-from training.decisions import Decision, gather_decisions, same_names, times
+from training.decisions import Decision, gather_decisions, gather_history, same_names, times
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -44,6 +44,7 @@ def gathered(
         pa.Table.from_pylist(rows, EXAMPLE_SCHEMA),
         pa.Table.from_pylist([], PREFERENCE_SCHEMA),
         pa.Table.from_pylist(list(nothing), NO_TOOL_SCHEMA),
+        pa.Table.from_pylist([], HISTORY_SCHEMA),
         report=None,  # type: ignore[arg-type]
     )
     return gather_decisions(mined, valid_share=valid_share, cold_share=cold_share, seed=0)
@@ -66,8 +67,7 @@ def test_rows_of_one_request_become_one_decision() -> None:
         ]
     )
     assert decision.tools == (("mail", 0.5), ("post", 1.0))
-    assert decision.wrong == ("fax", "pigeon")
-    assert decision.failed == (("pigeon", 0.25),)
+    assert decision.wrong == (("fax", 1.0), ("pigeon", 0.25))
     assert (decision.side, decision.asked, decision.previous) == ("train", True, None)
     assert decision.menu_known, "a tool was passed over, so the menu was logged"
 
@@ -95,6 +95,29 @@ def test_what_nothing_fitted_is_a_decision_without_tools() -> None:
     made = gathered([row("t", "send it", "mail")], (nothing,))
     assert made[-1].tools == ()
     assert (made[-1].goal, made[-1].tenant, made[-1].asked) == ("sing", "x", True)
+
+
+def test_ends_of_calls_share_the_group_of_what_asks_the_same_and_tell_nothing_where_none_failed() -> None:
+    traces = [
+        Trace(trace_id="a", goal="Send it", tool_id="mail.send", outcome="success"),
+        Trace(trace_id="b", goal="send  it", tool_id="post.send", outcome="failure", error_class="tool_error"),
+        Trace(trace_id="c", goal="sing", tool_id="post.send", outcome="failure", error_class="tool_error"),
+        Trace(trace_id="d", goal="SING", tool_id="mail.send", outcome="failure", error_class="tool_error"),
+    ]
+    catalog = Catalog(ToolCard(tool_id=tool, name="send", description="d") for tool in ("mail.send", "post.send"))
+    mined = mined_of(traces, catalog, 0.0)
+    (decision,) = gather_decisions(mined, valid_share=0.0, cold_share=0.0, seed=0)
+    ended = gather_history(mined, [decision])
+    assert [(one.goal, one.tool, one.won) for one in ended] == [
+        ("Send it", "mail.send", True),
+        ("send  it", "post.send", False),
+        ("sing", "post.send", False),
+        ("SING", "mail.send", False),
+    ]
+    groups = [one.group for one in ended]
+    assert groups[0] == groups[1] == decision.group
+    assert groups[2] == groups[3] != decision.group
+    assert gather_history(mined_of(traces[:1], catalog, 0.0), [decision]) == []
 
 
 def test_card_text_was_asked_by_nobody_and_teaches_only_the_encoders() -> None:
@@ -127,7 +150,7 @@ def test_a_cold_tool_is_on_no_side_but_its_own(cold_share: float) -> None:
     for decision in made:
         if decision.side != "cold":
             assert not cold & {tool for tool, _ in decision.tools}
-        assert not cold & set(decision.wrong), "as a negative a cold tool would be taught to be wrong"
+        assert not cold & {tool for tool, _ in decision.wrong}, "as a negative a cold tool would be taught to be wrong"
 
 
 def test_the_tool_of_the_step_before_is_known_and_never_the_one_of_the_same_request() -> None:

@@ -19,6 +19,7 @@ from data.errors import InputError
 from data.queries import Query
 from serving.bundle import RETRIEVER, Manifest, load_bundle, save_usage, seal
 from serving.index import save_cards
+from serving.memory import LOST
 from serving.selector import Selector
 from training import evaluation
 from training.encoders import export_encoder
@@ -194,11 +195,11 @@ def test_cold_is_a_query_whose_gold_tools_served_nothing_in_training(trained: Tr
     assert counts(trained.bundle, trained.catalog, cold, by_another, of_two, cold_alt) == (2, 2)
 
 
-def test_a_tool_that_was_only_tried_and_failed_is_cold(trained: Trained, own_bundle: Path) -> None:
+def test_a_tool_that_was_only_called_is_cold(trained: Trained, own_bundle: Path) -> None:
     bundle = load_bundle(own_bundle)
     usage = bundle.usage
     never_worked = usage.tool == usage.tools.index("files.read_file")
-    save_usage(own_bundle, replace(usage, failed=usage.failed | never_worked))
+    save_usage(own_bundle, replace(usage, kind=np.where(never_worked, LOST, usage.kind).astype(np.int8)))
     seal(own_bundle, bundle.manifest)
     query = Query(qid="1", text="open the document", gold=("files.read_file",))
     assert counts(trained.bundle, trained.catalog, query) == (1, 0)

@@ -101,7 +101,8 @@ def test_what_weighs_nothing_teaches_nothing_and_what_weighs_less_teaches_less()
 def test_on_the_first_day_nothing_has_a_past() -> None:
     (request_,) = first_day(REQUESTS[:1])
     seen = request_.signals
-    assert not any(a.any() for a in (seen.centroid, seen.vote, seen.nearest, seen.count, seen.failure_rate))
+    assert not any(a.any() for a in (seen.centroid, seen.vote, seen.nearest, seen.count))
+    assert (seen.success_rate == 1.0).all()
     assert seen.reach == 0.0
     np.testing.assert_array_equal(seen.shrunk, seen.cosine)
     np.testing.assert_array_equal(seen.bm25, REQUESTS[0].signals.bm25)

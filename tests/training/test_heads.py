@@ -23,7 +23,7 @@ TOOLS = tuple(f"files.tool{number}" for number in range(10))
 def shop(sides: Sequence[Side], new_share: float = 0.3) -> Workshop:
     catalog = Catalog(ToolCard(tool_id=tool, name=tool.partition(".")[2], domain="files") for tool in TOOLS)
     decisions = [
-        Decision(f"goal {i}", i, "", None, ((TOOLS[i], 1.0),), (), (), None, side, True) for i, side in enumerate(sides)
+        Decision(f"goal {i}", i, "", None, ((TOOLS[i], 1.0),), (), None, side, True) for i, side in enumerate(sides)
     ]
     recipe = Recipe.model_validate({"head": {"new_share": new_share}})
     return Workshop(catalog, recipe, Path("unused"), Path("unused"), decisions, same_names(catalog))
@@ -49,7 +49,7 @@ def request(number: int, *, logged: bool) -> Request:
     count = np.where(right & (not logged), 0, 5).astype(np.float32)
     past = (rng.random(6) * 0.2 + 0.7 * used).astype(np.float32) * (count > 0)
     nothing = np.zeros(6, np.float32)
-    rest = dict.fromkeys(("bm25", "name", "exact", "interaction", "cross", "failure_rate", "same_domain"), nothing)
+    rest = dict.fromkeys(("bm25", "name", "exact", "interaction", "cross", "success_rate", "same_domain"), nothing)
     return Request(
         signals=Signals(
             cosine=cosine,

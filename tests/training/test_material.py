@@ -11,8 +11,8 @@ import pytest
 from data.cards import ToolCard
 from data.catalog import Catalog
 from serving.index import index_of
-from serving.memory import unit
-from training.decisions import Decision, same_names
+from serving.memory import LOST, SERVED, WON, unit
+from training.decisions import Decision, Ended, same_names
 from training.material import Material, head_requests, interaction_examples, remember
 
 NAMES = ("mail.send", "post.send", "mail.read", "files.read", "clock.now")
@@ -22,7 +22,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 def decision(goal: str, *tools: str, group: int = 0) -> Decision:
     served = tuple((tool, 1.0) for tool in tools)
-    return Decision(goal, group, "", None, served, (), (), None, "valid", True)
+    return Decision(goal, group, "", None, served, (), None, "valid", True)
 
 
 def material(decisions: list[Decision], equivalents: dict[str, frozenset[str]] | None = None) -> Material:
@@ -75,11 +75,15 @@ def test_a_request_of_an_unlogged_tool_meets_a_past_without_that_tool() -> None:
     assert seen.signals.reach == pytest.approx(float(made_of.max())), "the nearest past request is a rival's"
 
 
-def test_a_weak_positive_weighs_as_its_rule_says_and_what_is_wrong_weighs_one() -> None:
-    weak = replace(decision("read a file", "files.read"), tools=(("files.read", 0.3),))
-    (request,), (rows,) = head_requests(material([weak]), [0])
+def test_a_label_weighs_as_its_rule_says_and_any_other_candidate_one() -> None:
+    passed = (("mail.read", 0.2), ("clock.now", 0.2))
+    weak = replace(decision("read mail, clock now", "files.read"), tools=(("files.read", 0.3),), wrong=passed)
+    (request,), (rows,) = head_requests(material([replace(weak, menu_known=True)]), [0])
     weights = dict(zip((CATALOG.ids[row] for row in rows), request.weight.tolist(), strict=True))
     assert weights.pop("files.read") == pytest.approx(0.3)
+    said = [weights.pop(tool) for tool, _ in passed if tool in weights]
+    assert said == pytest.approx([0.2] * len(said))
+    assert said
     assert set(weights.values()) <= {1.0}
 
 
@@ -87,7 +91,7 @@ def test_a_weak_positive_weighs_as_its_rule_says_and_what_is_wrong_weighs_one() 
 def test_a_candidate_counts_less_as_wrong_where_the_log_says_that_it_was_not_shown(
     known: bool, expected: float
 ) -> None:
-    shown = replace(decision("read mail, send, clock now", "files.read"), wrong=("mail.read",), menu_known=known)
+    shown = replace(decision("read mail, send, clock now", "files.read"), wrong=(("mail.read", 1.0),), menu_known=known)
     (request,), (rows,) = head_requests(replace(material([shown]), unshown_weight=0.1), [0])
     weights = dict(zip((CATALOG.ids[row] for row in rows), request.weight.tolist(), strict=True))
     assert (weights.pop("files.read"), weights.pop("mail.read", 1.0)) == (1.0, 1.0)
@@ -112,24 +116,40 @@ def test_what_nothing_fitted_has_no_right_candidate() -> None:
 def test_memory_holds_what_was_asked_and_what_became_of_it() -> None:
     asked = decision("send", "mail.send", group=4)
     decisions = [
-        replace(asked, failed=(("post.send", 0.5),), tenant="t"),
+        replace(asked, tenant="t"),
         replace(decision("made up", "mail.read"), asked=False),
         decision("sing", group=5),
     ]
-    usage = remember(decisions, np.eye(3, 6, dtype=np.float32), 180.0)
-    assert usage.tools == ("mail.send", "post.send")
-    assert usage.group.tolist() == [4, 5]
-    links = [
-        (usage.tools[tool] if tool >= 0 else None, float(weight), bool(failed), usage.tenants[tenant])
-        for tool, weight, failed, tenant in zip(usage.tool, usage.weight, usage.failed, usage.tenant, strict=True)
+    ended = [
+        Ended("send", 4, "t", None, "post.send", False),
+        Ended("send", 4, "t", None, "mail.send", True),
+        Ended("sing", 6, "", None, "post.send", False),
     ]
-    assert links == [("mail.send", 1.0, False, "t"), ("post.send", 0.5, True, "t"), (None, 1.0, False, "")]
+    vectors, goals = np.eye(3, 6, dtype=np.float32), np.eye(6, dtype=np.float32)[[0, 0, 5]]
+    usage = remember(decisions, vectors, 180.0, (ended, goals))
+    assert usage.tools == ("mail.send", "post.send")
+    assert usage.group.tolist() == [4, 5, 6], "a call for what is remembered anyway needs no row of its own"
+    np.testing.assert_array_equal(usage.vectors, np.eye(6, dtype=np.float32)[[0, 2, 5]])
+    links = [
+        (int(query), usage.tools[tool] if tool >= 0 else None, float(weight), int(kind), usage.tenants[tenant])
+        for query, tool, weight, kind, tenant in zip(
+            usage.query, usage.tool, usage.weight, usage.kind, usage.tenant, strict=True
+        )
+    ]
+    assert links == [
+        (0, "mail.send", 1.0, SERVED, "t"),
+        (1, None, 1.0, SERVED, ""),
+        (0, "post.send", 1.0, LOST, "t"),
+        (0, "mail.send", 1.0, WON, "t"),
+        (2, "post.send", 1.0, LOST, ""),
+    ]
 
 
 def test_an_outcome_of_a_half_life_ago_counts_half() -> None:
     old, new = (replace(decision("send", "mail.send"), ts=ts) for ts in (NOW - timedelta(days=30), NOW))
-    usage = remember([old, new], np.eye(2, 6, dtype=np.float32), 30.0)
-    assert usage.weight.tolist() == pytest.approx([0.5, 1.0])
+    called = Ended("send", 0, "", NOW - timedelta(days=60), "mail.send", False)
+    usage = remember([old, new], np.eye(2, 6, dtype=np.float32), 30.0, ([called], np.eye(1, 6, dtype=np.float32)))
+    assert usage.weight.tolist() == pytest.approx([0.5, 1.0, 0.25])
 
 
 def test_a_clock_that_is_years_ahead_makes_nothing_else_old() -> None:
@@ -154,7 +174,7 @@ def test_outcomes_without_a_time_do_not_age() -> None:
 
 
 def test_an_interaction_example_holds_the_right_tools_and_no_excluded_or_unsure_one() -> None:
-    decisions = [replace(decision("send a letter", "mail.send", group=1), wrong=("clock.now",))]
+    decisions = [replace(decision("send a letter", "mail.send", group=1), wrong=(("clock.now", 0.3),))]
     made = material(decisions)
     states = [np.ones((3, 6), np.float32)]
     (example,) = interaction_examples(made, [0], states, 2, frozenset(["files.read"]))

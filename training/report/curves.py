@@ -108,7 +108,7 @@ def with_usage(bundle: Bundle, usage: Usage) -> Bundle:
 def only(usage: Usage, groups: frozenset[int]) -> Usage:
     """The past as if nothing but the requests of these groups had ever been asked."""
     stays = np.isin(usage.group, list(groups))[usage.query]
-    links = {name: getattr(usage, name)[stays] for name in ("query", "tool", "weight", "failed", "tenant")}
+    links = {name: getattr(usage, name)[stays] for name in ("query", "tool", "weight", "kind", "tenant")}
     return replace(usage, **links)
 
 

@@ -116,4 +116,5 @@ def same(a: Mined, b: Mined) -> bool:
         and a.examples.equals(b.examples)
         and a.preferences.equals(b.preferences)
         and a.no_tool.equals(b.no_tool)
+        and a.history.equals(b.history)
     )

@@ -125,7 +125,13 @@ def test_a_mined_folder_at_a_url_is_replaced_by_the_next(tmp_path: Path) -> None
     mine_to_folder(tmp_path / "t.parquet", CATALOG, "memory://mined-twice/out", partition_by=("tenant",))
     mine_to_folder(tmp_path / "t.parquet", CATALOG, "memory://mined-twice/out")
     names = [Path(name).name for name in fsspec.filesystem("memory").ls("/mined-twice/out", detail=False)]
-    assert sorted(names) == ["examples.parquet", "no_tool.parquet", "preferences.parquet", "report.json"]
+    assert sorted(names) == [
+        "examples.parquet",
+        "history.parquet",
+        "no_tool.parquet",
+        "preferences.parquet",
+        "report.json",
+    ]
 
 
 def test_traces_that_go_to_a_url_can_be_mined_from_it(whole: Mined) -> None:

@@ -103,6 +103,26 @@ def test_a_success_that_returned_nothing_is_a_weaker_positive(found: Found) -> N
     assert found(succeeded, EMPTY) == []
 
 
+ENDS = STORY.tell(
+    call("mail.send", "tool_error", step=1, ts=at(1)),
+    call("sheets.append", step=2),
+    call("files.search", "wrong_tool", trace_id="alone", gold=("mail.send",)),
+    call("mail.search", "failure", trace_id="twice", step=1),
+    call("mail.search", trace_id="twice", step=2),
+    *(call("mail.send", how, trace_id=how) for how in ("validation", "unknown", *SILENT_ERRORS)),
+    call("mail.send", "empty_result", trace_id="empty", outcome="success"),
+)
+
+
+def test_history_is_how_calls_ended_by_the_tools_own_doing_whoever_then_served(found: Found) -> None:
+    assert [(row["trace_id"], row["tool_id"], row["step"], row["won"]) for row in found(rules.history, ENDS)] == [
+        ("alone", "files.search", 0, False),
+        ("t1", "mail.send", 1, False),
+        ("t1", "sheets.append", 2, True),
+        ("twice", "mail.search", 2, True),
+    ], "a retry that worked is one call that worked"
+
+
 WRONG_ARGUMENTS = STORY.tell(call("mail.send", "validation", step=1), call("sheets.append", step=2))
 
 

@@ -128,6 +128,25 @@ def test_a_popular_tool_keeps_as_many_examples_as_its_cap_and_the_others_theirs(
     assert mining.preferences.num_rows == 1
 
 
+def test_what_a_cap_keeps_of_a_tools_history_does_not_depend_on_how_calls_ended() -> None:
+    log = [
+        call("mail.send", "success" if n % 4 else "tool_error", trace_id=f"p{n:03}", goal=f"send letter {n}")
+        for n in range(400)
+    ]
+    whole = mined(log, positives_per_tool=20, negatives_per_tool=20).history.to_pylist()
+    assert sum(row["won"] for row in whole) == 300, "the caps of examples are not those of history"
+    kept = mined(log, history_per_tool=100).history.to_pylist()
+    assert len(kept) == 100
+    assert sum(row["won"] for row in kept) == pytest.approx(75, abs=15)
+
+
+def test_a_request_repeated_by_one_tenant_is_in_a_tools_history_once() -> None:
+    log = [call("mail.send", "tool_error", trace_id=f"t{n}", goal="ping", tenant="acme") for n in range(9)]
+    log += [call("mail.send", goal="ping", trace_id="other")]
+    ended = mined(log).history.to_pylist()
+    assert [(row["tenant"], row["won"]) for row in ended] == [("", True), ("acme", False)]
+
+
 def test_the_seed_decides_which_examples_a_cap_keeps() -> None:
     first, other = (mined(POPULAR, positives_per_tool=8, seed=seed).examples for seed in (1, 2))
     assert not first.equals(other)

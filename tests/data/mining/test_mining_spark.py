@@ -20,6 +20,7 @@ from data.jsonl import save_catalog
 from data.mining.engines import Resources
 from data.mining.miner import mine, mine_to_folder
 from data.mining.options import MiningOptions
+from data.mining.output import TABLES
 from data.trace_store import write_traces
 
 sql = pytest.importorskip("pyspark.sql")
@@ -67,6 +68,7 @@ def test_spark_and_duckdb_mine_the_same_tables_from_partitioned_traces(tmp_path:
     assert spark.report.negatives > 0
     assert spark.report.preferences > 0
     assert spark.report.no_tool > 0
+    assert spark.report.history > 0
 
 
 @pytest.mark.spark
@@ -108,7 +110,7 @@ def test_a_cluster_mines_the_same_folder_by_the_command(tmp_path: Path) -> None:
         )
     assert ran.returncode == 0, ran.stderr
     assert {path.name for path in tmp_path.glob("worker-*/*/*")} >= {"0", "1"}  # both ran an executor
-    for name in ("examples", "preferences", "no_tool"):
+    for name in TABLES:
         ours, theirs = (pq.read_table(tmp_path / engine / f"{name}.parquet") for engine in ("duckdb", "spark"))
         assert ours.equals(theirs), name
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report.model_dump(mode="json")
