@@ -21,7 +21,7 @@ from benchmarks.conformal import SETS
 from data.queries import Query
 from serving.bundle import load_bundle
 from serving.embedding_cache import EmbeddingCache
-from serving.lately import Success
+from serving.lately import Outcome
 from serving.live import Live
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -69,7 +69,7 @@ def stream(selector: Selector, queries: list[Query]) -> list[str]:
         if shown and after.abstention.outcome not in ABSTAINS:
             started, vector = time.perf_counter(), selector.embed(query.text)
             assert vector is not None
-            live.learn(selector.versions.bundle, Success("", query.text, shown[0]), vector)
+            live.learn(selector.versions.bundle, Outcome("", query.text, shown[0]), vector)
             live.current.memory("")
             took.append((time.perf_counter() - started) * 1000)
             reported[gold] += 1

@@ -21,7 +21,7 @@ from data.cards import ToolCard
 from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
 from data.errors import ToolcribError
 from serving.explore import Showings
-from serving.lately import Lately, Success
+from serving.lately import Lately, Outcome
 from serving.policy import RiskPolicy
 from serving.selector import Selector, Versions
 
@@ -118,10 +118,10 @@ class Live:
                 self._showings = showings
                 self._current = self._current.with_showings(showings)
 
-    def learn(self, bundle: str, success: Success, vector: NDArray[np.float32]) -> None:
-        """One more success, from the next request on and until another bundle serves. `bundle`: whose vector it is."""
+    def learn(self, bundle: str, outcome: Outcome, vector: NDArray[np.float32]) -> None:
+        """One more outcome, from the next request on and until another bundle serves. `bundle`: whose vector it is."""
         with self._changing:
-            lately = self._lately.with_success(success, vector)
+            lately = self._lately.with_outcome(outcome, vector)
             if lately is not self._lately and bundle == self._current.versions.bundle:
                 self._lately = lately
                 self._current = self._current.with_lately(lately)

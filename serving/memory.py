@@ -76,6 +76,14 @@ class _Links(NamedTuple):
     tool: NDArray[np.int64]
     weight: NDArray[np.float32]
 
+    def more(self, query: NDArray[np.int64], tool: NDArray[np.int64]) -> _Links:
+        """These and others that weigh one each."""
+        return _Links(
+            np.concatenate([self.query, query]),
+            np.concatenate([self.tool, tool]),
+            np.concatenate([self.weight, np.ones(len(query), np.float32)]),
+        )
+
 
 @dataclass(frozen=True)
 class UsageScores:
@@ -168,8 +176,8 @@ class UsageMemory:
         vote, nearest, nothing, reach = self._votes(similar, n, allowed)
         return UsageScores(centroid, shrunk, vote, nearest, counts, rate, nothing, reach)
 
-    def extended(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> UsageMemory:
-        """This memory with more successes: unit vectors (k, d) of subgoals, and the catalog rows (k,) that served them.
+    def extended(self, vectors: NDArray[np.float32], rows: NDArray[np.int64], won: NDArray[np.bool_]) -> UsageMemory:
+        """This memory with more outcomes: unit vectors (k, d) of subgoals, rows (k,) of the tools called, success.
 
         The same as a memory made of both pasts, each new subgoal a group of its own; this one stays as it is.
         """
@@ -178,15 +186,14 @@ class UsageMemory:
         fresh = np.arange(start, start + len(rows))
         other._vectors = np.concatenate([self._vectors, vectors.astype(np.float32)])
         other._group = np.concatenate([self._group, -1 - np.arange(len(rows))])
-        other._voters = np.concatenate([self._voters, np.ones(len(rows), np.bool_)])
-        other._good = _Links(
-            np.concatenate([self._good.query, fresh]),
-            np.concatenate([self._good.tool, rows]),
-            np.concatenate([self._good.weight, np.ones(len(rows), np.float32)]),
-        )
-        more = np.bincount(rows, minlength=n)
+        other._voters = np.concatenate([self._voters, won])
+        other._good = self._good.more(fresh[won], rows[won])
+        other._won = self._won.more(fresh[won], rows[won])
+        other._lost = self._lost.more(fresh[~won], rows[~won])
+        more, failed = np.bincount(rows[won], minlength=n), np.bincount(rows[~won], minlength=n)
         other.counts = self.counts + more.astype(np.float32)
-        other.observations = self.observations + more
+        other.failed_calls = self.failed_calls + failed
+        other.observations = self.observations + more + failed
         other._used = np.flatnonzero(other.counts > 0)
         touched, nobody = np.flatnonzero(more), np.zeros(len(other._vectors), np.bool_)
         sums = other._sum(nobody, touched)

@@ -162,25 +162,27 @@ class Selector:
         return other
 
     def with_lately(self, lately: Lately) -> Selector:
-        """A selector that differs in what was served since the bundle was trained and shares all that was loaded."""
+        """A selector that differs in what happened since the bundle was trained and shares all that was loaded."""
         other = copy.copy(self)
         other._lately = lately
         return other
 
     def memory(self, tenant: str) -> UsageMemory | None:
-        """The past as one tenant sees it, that of the bundle and what was served since."""
+        """The past as one tenant sees it, that of the bundle and what happened since."""
         bundled, version = self._bundled(tenant), self._lately.version(tenant)
         if bundled is None or not version:
             return bundled
         found = self._extended.get((tenant, version))
         if found is None:
             row = self.catalog.row
-            seen = [
-                (row[success.tool_id], vector) for success, vector in self._lately.of(tenant) if success.tool_id in row
-            ]
+            seen = [(outcome, vector) for outcome, vector in self._lately.of(tenant) if outcome.tool_id in row]
             found = bundled
             if seen:
-                found = bundled.extended(np.stack([vector for _, vector in seen]), np.array([at for at, _ in seen]))
+                found = bundled.extended(
+                    np.stack([vector for _, vector in seen]),
+                    np.array([row[outcome.tool_id] for outcome, _ in seen]),
+                    np.array([outcome.won for outcome, _ in seen]),
+                )
             self._extended.put((tenant, version), found, 1)
         return found
 

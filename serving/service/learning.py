@@ -1,4 +1,4 @@
-"""Learning at once: a success that was reported becomes a part of its tenant's memory before the report is answered."""
+"""Learning at once: a reported outcome becomes a part of its tenant's memory before the report is answered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from data.context import Caller
 from data.store.records import OutcomeRecord
-from serving.lately import Success
+from serving.lately import Outcome
 from serving.live import Live
 from serving.service.errors import StoreUnavailableError, UnknownSliceError
 from serving.service.slices import Slices
@@ -26,13 +26,20 @@ def served(outcome: OutcomeRecord) -> bool:
     )
 
 
+def failed(outcome: OutcomeRecord) -> bool:
+    """Whether an outcome says that the tool failed by its own fault, in a real call."""
+    own = outcome.error_class in ("none", "tool_error", "wrong_tool")
+    return outcome.tool_id is not None and outcome.outcome == "failure" and own and not outcome.dry_run
+
+
 def learn(live: Live, slices: Slices, who: Caller, outcome: OutcomeRecord) -> None:
-    """Let the caller's tenant know of a success, if it was of a tool on the menu that the report names.
+    """Let the caller's tenant know how a call ended, if it was of a tool on the menu that the report names.
 
     Nothing is learned from a slice of somebody else's, from one whose words are not kept, or of what is known already.
     """
     selector = live.current
-    if not selector.settings.learn_at_once or outcome.tool_id not in selector.catalog:
+    won = served(outcome)
+    if not (selector.settings.learn_at_once and (won or failed(outcome))) or outcome.tool_id not in selector.catalog:
         return
     assert outcome.tool_id is not None
     try:
@@ -44,9 +51,10 @@ def learn(live: Live, slices: Slices, who: Caller, outcome: OutcomeRecord) -> No
     if query is None:
         return
     vector, memory = selector.embed(query), selector.memory(who.tenant)
-    if vector is None or memory is None or memory.knows(vector, selector.catalog.row[outcome.tool_id]):
+    if vector is None or memory is None:
         return
-    live.learn(selector.versions.bundle, Success(who.tenant, query, outcome.tool_id), vector)
+    if not (won and memory.knows(vector, selector.catalog.row[outcome.tool_id])):
+        live.learn(selector.versions.bundle, Outcome(who.tenant, query, outcome.tool_id, won), vector)
 
 
 def _query(found: Slice, tool_id: str) -> str | None:

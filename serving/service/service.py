@@ -41,7 +41,7 @@ from serving.service.errors import (
     UnknownTicketError,
 )
 from serving.service.explaining import Explanation, explain
-from serving.service.learning import learn, served
+from serving.service.learning import failed, learn, served
 from serving.service.observer import Observer
 from serving.service.observing import Kept, Observations, Range
 from serving.service.reranking import Readers, Reranked, rerank
@@ -207,7 +207,7 @@ class Service:
             ) from error
         for outcome in outcomes:
             self._observer.reported(outcome.outcome, outcome.error_class)
-            if served(outcome):
+            if served(outcome) or failed(outcome):
                 await loop.run_in_executor(None, learn, self._live, self._slices, who, outcome)
         return stored
 

@@ -12,9 +12,9 @@ from tiny import Trained
 
 from data.context import Caller
 from serving import lately
-from serving.lately import Lately, Success
+from serving.lately import Lately, Outcome
 from serving.live import Live
-from serving.memory import LOST, SERVED, Link, Usage, UsageMemory, UsageScores, make_usage, unit
+from serving.memory import LOST, SERVED, WON, Link, Usage, UsageMemory, UsageScores, make_usage, unit
 from serving.policy import DEFAULT_POLICY
 from serving.selector import Selector
 from serving.settings import SelectorSettings
@@ -29,10 +29,17 @@ VECTORS = unit(np.random.default_rng(2).normal(size=(12, D)).astype(np.float32))
 links = st.lists(
     st.builds(
         Link, query=st.integers(0, 7), tool=st.sampled_from([*TOOLS, None]), weight=st.just(1.0), kind=st.just(SERVED)
+    )
+    | st.builds(
+        Link,
+        query=st.integers(0, 7),
+        tool=st.sampled_from(TOOLS),
+        weight=st.just(1.0),
+        kind=st.sampled_from([WON, LOST]),
     ),
     max_size=10,
 )
-fresh = st.lists(st.sampled_from(range(len(TOOLS))), min_size=1, max_size=4)
+fresh = st.lists(st.tuples(st.sampled_from(range(len(TOOLS))), st.booleans()), min_size=1, max_size=4)
 
 
 def memory(past: list[Link], vectors: NDArray[np.float32] = VECTORS[:8]) -> UsageMemory:
@@ -40,28 +47,33 @@ def memory(past: list[Link], vectors: NDArray[np.float32] = VECTORS[:8]) -> Usag
 
 
 @given(links, fresh, st.integers(0, 11))
-def test_an_extended_memory_is_the_memory_of_both_pasts(past: list[Link], rows: list[int], asked: int) -> None:
+def test_an_extended_memory_is_the_memory_of_both_pasts(
+    past: list[Link], calls: list[tuple[int, bool]], asked: int
+) -> None:
+    rows, won = [row for row, _ in calls], [success for _, success in calls]
     more = VECTORS[8 : 8 + len(rows)]
-    extended = memory(past).extended(more, np.array(rows))
-    both = [*past, *(Link(8 + i, TOOLS[row], 1.0) for i, row in enumerate(rows))]
+    extended = memory(past).extended(more, np.array(rows), np.array(won))
+    both = [*past, *(Link(8 + i, TOOLS[row], 1.0) for i, (row, success) in enumerate(calls) if success)]
+    both += [Link(8 + i, TOOLS[row], 1.0, kind=WON if success else LOST) for i, (row, success) in enumerate(calls)]
     whole = memory(both, VECTORS[: 8 + len(rows)])
     for allowed in (None, np.array([True, False, True, True])):
         one, other = (made.scores(VECTORS[asked], allowed) for made in (extended, whole))
         for name in UsageScores.__dataclass_fields__:
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-5, err_msg=name)
     np.testing.assert_array_equal(extended.observations, whole.observations)
+    np.testing.assert_array_equal(extended.failed_calls, whole.failed_calls)
 
 
 def test_extending_leaves_the_memory_as_it_was() -> None:
     before = memory([Link(0, "a", 1.0)])
     scores = before.scores(VECTORS[9]).vote.copy()
-    before.extended(VECTORS[9:10], np.array([3]))
+    before.extended(VECTORS[9:10], np.array([3]), np.array([True]))
     np.testing.assert_array_equal(before.scores(VECTORS[9]).vote, scores)
 
 
 def test_an_empty_memory_can_be_extended() -> None:
     empty = UsageMemory(Usage.empty(D), CARDS, ROW)
-    assert empty.extended(VECTORS[:1], np.array([2])).scores(VECTORS[0]).vote.tolist() == [0, 0, 1, 0]
+    assert empty.extended(VECTORS[:1], np.array([2]), np.array([True])).scores(VECTORS[0]).vote.tolist() == [0, 0, 1, 0]
 
 
 def test_what_a_tool_served_in_the_same_words_is_known_and_nothing_else() -> None:
@@ -72,23 +84,23 @@ def test_what_a_tool_served_in_the_same_words_is_known_and_nothing_else() -> Non
     assert not of.knows(VECTORS[1], ROW["b"]), "to have failed is not to have served"
 
 
-def known(*successes: Success) -> Lately:
+def known(*outcomes: Outcome) -> Lately:
     made = Lately()
-    for success in successes:
-        made = made.with_success(success, VECTORS[0])
+    for outcome in outcomes:
+        made = made.with_outcome(outcome, VECTORS[0])
     return made
 
 
 def test_a_success_that_is_known_changes_nothing() -> None:
-    once = known(Success("x", "q", "a"))
-    assert once.with_success(Success("x", "q", "a"), VECTORS[1]) is once
+    once = known(Outcome("x", "q", "a"))
+    assert once.with_outcome(Outcome("x", "q", "a"), VECTORS[1]) is once
 
 
 def test_versions_are_those_of_who_sees_what() -> None:
-    one = known(Success("x", "q", "a"))
+    one = known(Outcome("x", "q", "a"))
     assert one.version("x")
     assert one.version("y") == Lately().version("x") == ""
-    shared = one.with_success(Success("", "q", "a"), VECTORS[0])
+    shared = one.with_outcome(Outcome("", "q", "a"), VECTORS[0])
     assert shared.version("y")
     assert shared.version("x") != one.version("x")
     assert len(shared.of("x")) == 2
@@ -97,9 +109,9 @@ def test_versions_are_those_of_who_sees_what() -> None:
 
 def test_the_oldest_give_way_and_their_tenant_sees_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lately, "CAPACITY", 2)
-    full = known(Success("x", "1", "a"), Success("y", "2", "a"))
-    over = full.with_success(Success("y", "3", "a"), VECTORS[0])
-    assert [success.query for success in over.vectors] == ["2", "3"]
+    full = known(Outcome("x", "1", "a"), Outcome("y", "2", "a"))
+    over = full.with_outcome(Outcome("y", "3", "a"), VECTORS[0])
+    assert [outcome.query for outcome in over.vectors] == ["2", "3"]
     assert over.version("x") != full.version("x")
 
 
@@ -118,7 +130,7 @@ def learned(selector: Selector, tool_id: str = tiny.NEVER_USED) -> Live:
     live = Live(selector)
     vector = selector.embed(GOAL)
     assert vector is not None
-    live.learn(selector.versions.bundle, Success("acme", GOAL, tool_id), vector)
+    live.learn(selector.versions.bundle, Outcome("acme", GOAL, tool_id), vector)
     return live
 
 
@@ -169,5 +181,5 @@ def test_it_outlasts_another_policy_and_ends_with_another_bundle(selector: Selec
 
 def test_a_vector_of_a_bundle_that_no_longer_serves_is_not_learned(selector: Selector) -> None:
     live = Live(selector)
-    live.learn("another bundle", Success("acme", GOAL, tiny.NEVER_USED), np.zeros(32, np.float32))
+    live.learn("another bundle", Outcome("acme", GOAL, tiny.NEVER_USED), np.zeros(32, np.float32))
     assert live.current is selector

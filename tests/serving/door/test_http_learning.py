@@ -84,9 +84,32 @@ def test_the_same_success_reported_again_is_known(shop: Shop) -> None:
     ],
     ids=["failed", "unknown", "the task failed", "a dry run"],
 )
-def test_what_is_no_success_teaches_nothing(shop: Shop, outcome: dict[str, Any]) -> None:
+def test_what_is_no_success_counts_as_none(shop: Shop, outcome: dict[str, Any]) -> None:
     shop.report("1", asked(shop)["slice_id"], tiny.NEVER_USED, **outcome)
     assert counts(shop) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("outcome", "lost"),
+    [
+        ({"error_class": "tool_error"}, 1),
+        ({"error_class": "none"}, 1),
+        ({"error_class": "timeout"}, 0),
+        ({"error_class": "validation"}, 0),
+        ({"error_class": "tool_error", "dry_run": True}, 0),
+    ],
+)
+def test_a_reported_failure_lowers_the_rate_of_a_tool_whose_fault_it_was(
+    shop: Shop, outcome: dict[str, Any], lost: int
+) -> None:
+    before = asked(shop)
+    shop.report("1", before["slice_id"], tiny.NEVER_USED, outcome="failure", **outcome)
+    live = shop.assembly.watch.live.current
+    memory = live.memory("acme")
+    assert memory is not None
+    assert memory.failed_calls[live.catalog.row[tiny.NEVER_USED]] == lost
+    assert counts(shop) == 0.0
+    assert asked(shop)["cached"] == (lost == 0)
 
 
 def test_a_tool_that_the_menu_did_not_offer_is_not_learned(patient: Path, tmp_path: Path) -> None:
@@ -108,7 +131,7 @@ def test_a_step_of_several_teaches_its_own_words(shop: Shop) -> None:
     answer = shop.ok("/v1/select", {"subgoals": [{"goal": GOAL}, {"goal": "show the weather in berlin"}]})
     shop.report("1", answer["slice_id"], tiny.NEVER_USED)
     known = shop.assembly.watch.live.current._lately.of("acme")
-    assert [(success.query, success.tool_id) for success, _ in known] == [(GOAL, tiny.NEVER_USED)]
+    assert [(outcome.query, outcome.tool_id) for outcome, _ in known] == [(GOAL, tiny.NEVER_USED)]
 
 
 def test_unless_it_is_asked_for_a_success_waits_for_the_next_training(patient: Path, tmp_path: Path) -> None:
