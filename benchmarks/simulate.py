@@ -1,6 +1,6 @@
 """Simulated use over time: whether better new tools take over, how soon, and what trying them costs.
 
-    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--popularity 0.1] [--unshown 1]
+    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--popularity 0.1] [--unshown 0.1] [--no-history]
 
 A catalog of tools that each serve a few kinds of subgoal, better or worse. The agent calls one tool of the menu by what
 it takes its quality to be, with a bias to what stands first and to what is much used, and noise; where that fails, it
@@ -59,10 +59,12 @@ class _Tally:
     won: list[Bools] = field(default_factory=list)
 
 
-def run(world: World, way: Way, menu_size: int, seed: int, unshown_weight: float = 1.0) -> Course:
-    """Serve every request of a world."""
+def run(
+    world: World, way: Way, menu_size: int, seed: int, unshown_weight: float = 1.0, *, history: bool = True
+) -> Course:
+    """Serve every request of a world. `history` False: the head does not see rates of success."""
     random, requests, n = np.random.default_rng([seed, 1]), len(world.kinds), world.success.shape[1]
-    learner, tally = Learner(world, seed, unshown_weight), _Tally()
+    learner, tally = Learner(world, seed, unshown_weight, history=history), _Tally()
     seen = np.zeros(n)
     first_at, menu_at = np.full(n, np.nan), np.full(n, np.nan)
     for start in range(0, requests, EPOCH):
@@ -196,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--popularity", type=float, default=POPULARITY)
     parser.add_argument("--unshown", type=float, default=HeadPart().unshown_weight, help="the recipe's unshown_weight")
     parser.add_argument("--ways", nargs="+", choices=[way.name for way in WAYS], help="some of the ways to explore")
+    parser.add_argument("--no-history", action="store_true", help="hide rates of success from the head")
     given = parser.parse_args(argv)
     ways = [way for way in WAYS if given.ways is None or way.name in given.ways]
     for size in given.menu:
@@ -203,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for seed in range(given.seeds):
             world = make_world(seed, given.requests, given.popularity)
             for way in ways:
-                courses[way.name].append(run(world, way, size, seed, given.unshown))
+                courses[way.name].append(run(world, way, size, seed, given.unshown, history=not given.no_history))
         print(f"\nMenus of {size} tools, {given.requests:,} requests, {given.seeds} seeds\n")
         print("\n".join([*table(courses), "", *curve(courses)]), flush=True)
 

@@ -73,11 +73,11 @@ class Past:
 class Learner:
     """Ranks the tools of a kind by the product's head, fitted anew by `fit` on the past so far."""
 
-    def __init__(self, world: World, seed: int, unshown_weight: float) -> None:
+    def __init__(self, world: World, seed: int, unshown_weight: float, *, history: bool = True) -> None:
         self.world, self.past = world, Past.empty(world.success.shape[1])
         self._random = np.random.default_rng([seed, 2])
         self._head: object | None = None
-        self._unshown_weight = unshown_weight
+        self._unshown_weight, self._history = unshown_weight, history
 
     def fit(self) -> None:
         """Fit the head, if the past has enough requests for it."""
@@ -154,7 +154,7 @@ class Learner:
             "vote": vote,
             "nearest": np.where(of > 0, _NEAR, np.where(count > 0, 0.3, 0.0)),
             "count": count,
-            "success_rate": self._success_rate(kind, ended),
+            "success_rate": self._success_rate(kind, ended) if self._history else np.ones(len(count)),
         }
         nothing = np.zeros(len(rows), np.float32)
         arrays = {one.name: nothing for one in fields(Signals)}

@@ -85,7 +85,7 @@ class HeadPart(_Part):
     """
 
     new_share: Share = 0.2
-    unshown_weight: float = Field(default=1.0, ge=0.0, le=1.0)
+    unshown_weight: float = Field(default=0.1, ge=0.0, le=1.0)
     regularisation: float = Field(default=1.0, gt=0.0)
     max_requests: int = Field(default=2500, ge=50)
     precision: Share = 0.8
