@@ -1,6 +1,6 @@
 """Simulated use over time: whether better new tools take over, how soon, and what trying them costs.
 
-    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--popularity 0.1] [--unshown 0.1] [--no-history]
+    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--unshown 0.1] [--no-history]
 
 A catalog of tools that each serve a few kinds of subgoal, better or worse. The agent calls one tool of the menu by what
 it takes its quality to be, with a bias to what stands first and to what is much used, and noise; where that fails, it
