@@ -130,7 +130,10 @@ class Assembly:
         self._ledger.expire(_EVER if days is None else datetime.now(UTC) - timedelta(days=days))
 
     def count_showings(self) -> None:
-        """Let the selector know what exploration has shown until now, by the traces that are kept."""
+        """Let the selector know what exploration has shown until now, by the traces that are kept, if it explores."""
+        how = self._settings.selector
+        if not any((how.explore_rate, *how.explore_rates.values())):
+            return
         self.watch.live.set_showings(Showings.of(self._ledger.traces()))
 
     def _build(self, catalog: Catalog, bundle: Bundle | None, earlier: Selector | None) -> Selector:

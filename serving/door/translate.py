@@ -220,4 +220,9 @@ def _degraded(found: Degradation) -> Degraded:
 
 
 def _advice(stance: Abstention) -> Advice:
-    return Advice(outcome=stance.outcome, fit=stance.fit, advice=stance.advice)
+    return Advice(
+        outcome=stance.outcome,
+        fit=stance.fit,
+        advice=stance.advice,
+        missing_connections=list(stance.missing_connections),
+    )

@@ -110,11 +110,15 @@ class Shown(Answer):
 
 
 class Advice(Answer):
-    """Whether anything fits (`menu`: it does), how sure that is, and what to do when nothing does."""
+    """Whether anything fits (`menu`: it does), how sure that is, and what to do when nothing does.
+
+    `missing_connections`: where nothing fits, those that the caller lacks, may be told of, and would be served by.
+    """
 
     outcome: Literal["menu", "ask", "widen", "missing_capability"]
     fit: float | None = None
     advice: str = ""
+    missing_connections: list[str] = Field(default_factory=list)
 
 
 class Recovered(Answer):

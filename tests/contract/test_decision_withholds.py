@@ -139,7 +139,7 @@ def test_a_past_of_withheld_tools_alone_changes_nothing_without_a_head_either(bu
     usage = bundle.usage
     only = usage.tool == usage.tools.index(tiny.GUARDED)
     alone = Bundle(bundle.path, bundle.manifest.model_copy(update={"files": without_heads(bundle)}))
-    names = ("query", "tool", "weight", "failed", "tenant")
+    names = ("query", "tool", "weight", "kind", "tenant")
     alone.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[only] for name in names})
     nobody = Bundle(alone.path, alone.manifest)
     nobody.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[:0] for name in names})

@@ -14,7 +14,9 @@ from data.cards import Requires
 from data.catalog import Catalog
 from data.context import Caller
 from serving.bundle import load_bundle, seal
+from serving.door.translate import answer
 from serving.selector import Selector
+from serving.service.asking import Decided
 from serving.settings import SelectorSettings
 from serving.several import select_several
 from serving.slice import Slice
@@ -66,6 +68,15 @@ def test_what_is_missing_is_named_where_its_card_advertises_it(
     assert found.abstention.missing_connections == ("mail",)
     assert "The user could connect: mail." in found.abstention.advice
     assert MAIL not in found.public().model_dump_json(), "the connection is named, not the tool"
+
+
+@pytest.mark.parametrize("ask", [alone, together])
+def test_over_http_it_is_a_field_and_not_words_alone(strict: Path, ask: Callable[[Selector, Caller], Slice]) -> None:
+    selector = load(strict, catalog())
+    told = answer(Decided(ask(selector, Caller()), cached=False), selector.catalog, "discovery", "text").model_dump()
+    assert [part["abstention"]["missing_connections"] for part in (told, *told["parts"])] == [["mail"]] * (
+        1 + len(told["parts"])
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from data.mining.miner import Mined, mine
 from data.mining.options import MiningOptions
 from data.trace_store import read_traces
 from data.traces import Trace
+from serving.explore import Showings
 from toolcrib.cli import main
 
 EXPLORING = {"explore_rate": 0.5, "max_tools": 5}
@@ -34,6 +35,27 @@ def explored(shop: Shop, goal: str = "list the orders of a customer") -> dict[st
         if any(entry["explored"] for entry in found["menu"]):
             return dict(found)
     raise AssertionError("nothing was explored")
+
+
+@pytest.mark.parametrize(
+    ("rates", "counted"),
+    [({"explore_rate": 0.0}, False), ({"explore_rate": 0.0, "explore_rates": {"acme": 0.1}}, True)],
+)
+def test_what_was_explored_is_counted_where_anything_still_explores(
+    shop: Shop, tmp_path: Path, rates: dict[str, Any], counted: bool
+) -> None:
+    found = explored(shop)
+    tried = next(entry["tool_id"] for entry in found["menu"] if entry["explored"])
+    shop.report("k", found["slice_id"], tried)
+    exploring = shop.assembly
+    exploring.count_showings()
+    assert exploring.watch.live.current.versions.showings
+    exploring._settings = exploring._settings.model_copy(
+        update={"selector": exploring._settings.selector.model_copy(update=rates)}
+    )
+    exploring.watch.live.set_showings(Showings())
+    exploring.count_showings()
+    assert bool(exploring.watch.live.current.versions.showings) == counted
 
 
 def exported(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[list[Trace], dict[str, Any]]:
