@@ -17,6 +17,7 @@ from data.catalog import Catalog
 from data.context import Caller, Recent, Subgoal
 from serving.bundle import Bundle, load_bundle
 from serving.features import FEATURES
+from serving.memory import LOST, WON, Usage
 from serving.selector import Selector
 from serving.settings import SelectorSettings
 from serving.slice import Slice
@@ -117,32 +118,50 @@ def withhold(tool_id: str) -> Catalog:
     return catalog_with({tool_id: WITHHELD_BY["scopes"]})
 
 
+LINKS = ("query", "tool", "weight", "kind", "tenant")
+
+
+def with_usage(bundle: Bundle, usage: Usage) -> Bundle:
+    other = Bundle(bundle.path, bundle.manifest)
+    other.__dict__["usage"] = usage
+    return other
+
+
 def forgotten(bundle: Bundle, tool_id: str) -> Bundle:
     """The same bundle as if this tool had never been called."""
     usage = bundle.usage
     keep = usage.tool != usage.tools.index(tool_id)
-    kept = {name: getattr(usage, name)[keep] for name in ("query", "tool", "weight", "failed", "tenant")}
-    other = Bundle(bundle.path, bundle.manifest)
-    other.__dict__["usage"] = replace(usage, **kept)
-    return other
+    return with_usage(bundle, replace(usage, **{name: getattr(usage, name)[keep] for name in LINKS}))
+
+
+def with_history(bundle: Bundle) -> Bundle:
+    """The same bundle as if each tool had been called for what it served as well, a third of the calls in vain."""
+    usage = bundle.usage
+    called = np.flatnonzero(usage.tool >= 0)
+    more = {name: getattr(usage, name)[called] for name in LINKS}
+    more["kind"] = np.where(np.arange(len(called)) % 3, WON, LOST).astype(np.int8)
+    return with_usage(
+        bundle, replace(usage, **{name: np.concatenate([getattr(usage, name), more[name]]) for name in LINKS})
+    )
 
 
 @pytest.mark.parametrize("tool_id", [tool for tool in tiny.catalog().ids if tool != tiny.NEVER_USED])
 def test_whether_a_withheld_tool_has_a_past_changes_nothing_for_the_caller(bundle: Bundle, tool_id: str) -> None:
-    catalog, without = withhold(tool_id), forgotten(bundle, tool_id)
-    for goal in (*tiny.goals(tool_id)[:3], "search the inbox", *tiny.no_tool_goals()[:2]):
-        one, other = (Selector(b, catalog).select(goal, CALLER, request_id="r") for b in (bundle, without))
-        assert_felt_alike(one, other)
+    catalog = withhold(tool_id)
+    for past in (bundle, with_history(bundle)):
+        without = forgotten(past, tool_id)
+        for goal in (*tiny.goals(tool_id)[:3], "search the inbox", *tiny.no_tool_goals()[:2]):
+            one, other = (Selector(b, catalog).select(goal, CALLER, request_id="r") for b in (past, without))
+            assert_felt_alike(one, other)
 
 
 def test_a_past_of_withheld_tools_alone_changes_nothing_without_a_head_either(bundle: Bundle) -> None:
     usage = bundle.usage
     only = usage.tool == usage.tools.index(tiny.GUARDED)
     alone = Bundle(bundle.path, bundle.manifest.model_copy(update={"files": without_heads(bundle)}))
-    names = ("query", "tool", "weight", "kind", "tenant")
-    alone.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[only] for name in names})
+    alone.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[only] for name in LINKS})
     nobody = Bundle(alone.path, alone.manifest)
-    nobody.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[:0] for name in names})
+    nobody.__dict__["usage"] = replace(usage, **{name: getattr(usage, name)[:0] for name in LINKS})
     for goal in ("check the account", "send the email", "list the appointments before noon"):
         one, other = (
             Selector(b, tiny.catalog(), settings=SelectorSettings(allow_foreign_catalog=True)).select(
