@@ -1,6 +1,7 @@
 """Simulated use over time: whether better new tools take over, how soon, and what trying them costs.
 
-    python -m benchmarks.simulate [--seeds 5] [--requests 24000] [--menu 4 12] [--unshown 0.1] [--no-history]
+    python -m benchmarks.simulate [--seeds 5] [--first-seed 0] [--requests 24000] [--menu 4 12] [--unshown 0.1]
+        [--no-history]
 
 A catalog of tools that each serve a few kinds of subgoal, better or worse. The agent calls one tool of the menu by what
 it takes its quality to be, with a bias to what stands first and to what is much used, and noise; where that fails, it
@@ -193,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print two tables for each menu size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--requests", type=int, default=24_000)
     parser.add_argument("--menu", type=int, nargs="+", default=[4, 12])
     parser.add_argument("--popularity", type=float, default=POPULARITY)
@@ -203,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ways = [way for way in WAYS if given.ways is None or way.name in given.ways]
     for size in given.menu:
         courses: dict[str, list[Course]] = {way.name: [] for way in ways}
-        for seed in range(given.seeds):
+        for seed in range(given.first_seed, given.first_seed + given.seeds):
             world = make_world(seed, given.requests, given.popularity)
             for way in ways:
                 courses[way.name].append(run(world, way, size, seed, given.unshown, history=not given.no_history))
