@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from benchmarks.agent_turns import Turn
 from data.context import Caller, Recent
-from serving.query import resolve_query
-from serving.selector import Selector, as_subgoal
+from serving.query import as_subgoal, resolve_query
+from serving.selector import Selector
 from serving.slice import Slice
 from serving.slice_cache import SliceCache, slice_key
 

@@ -65,6 +65,11 @@ class Judged:
         return self.stance.outcome in ("menu", "widen")
 
 
+def named(ids: Sequence[str], rows: NDArray[np.int64], scores: NDArray[np.floating]) -> dict[str, float]:
+    """Scores of catalog rows by tool id, as a record has them."""
+    return {ids[row]: round(float(score), 6) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+
+
 def merged(judged: Sequence[Judged], n: int) -> NDArray[np.int64]:
     """Candidates of several subgoals in one order: the best of each, then all others by the chance to serve any.
 

@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.cards import Names, ToolCard
+from data.catalog import content_hash
 from data.context import Caller
 from serving.slice import StageRecord
 
@@ -185,3 +187,16 @@ class StaticMask:
         found = np.zeros(len(self._ids), dtype=np.bool_)
         found[[self._row[tool_id] for tool_id in tool_ids if tool_id in self._row]] = True
         return found
+
+
+class Unavailable(NamedTuple):
+    """The tools that are down, and the hash of their names."""
+
+    ids: frozenset[str]
+    key: str
+
+
+def unavailable(tool_ids: Iterable[str]) -> Unavailable:
+    """These tools, as down."""
+    ids = frozenset(tool_ids)
+    return Unavailable(ids, content_hash(sorted(ids)))

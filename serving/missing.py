@@ -15,7 +15,8 @@ import numpy as np
 from serving.judged import Judged
 
 if TYPE_CHECKING:
-    from serving.selector import Selector, Unavailable
+    from serving.mask import Unavailable
+    from serving.selector import Selector
 
 _NAMED = 3
 

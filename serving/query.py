@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from data.card_text import query_text
-from data.context import Recent, Subgoal
+from data.context import MAX_GOAL_CHARACTERS, Recent, Subgoal
 from data.errors import InputError
 from data.words import split_identifier
 
@@ -92,3 +92,14 @@ def _with_added_words(text: str, additions: Iterable[str]) -> str:
             parts.append(query_text(addition))
             known |= words
     return " ".join(parts)
+
+
+def as_subgoal(given: Subgoal | str) -> Subgoal:
+    """A text as a subgoal of which nothing more is known. InputError for one that is too long or no proper text."""
+    if isinstance(given, Subgoal):
+        return given
+    try:
+        return Subgoal(goal=given)
+    except ValueError as error:
+        problem = "is too long" if len(given) > MAX_GOAL_CHARACTERS else "is no text that can be encoded"
+        raise InputError(problem, field="goal", hint="give one step, not a transcript") from error

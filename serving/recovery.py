@@ -26,9 +26,10 @@ from data.errors import InputError
 from data.traces import ErrorClass
 from serving.disclosure import shown_id
 from serving.judged import Judged
+from serving.mask import Unavailable
 from serving.menu import MAX_TOOLS, MenuLimits
 from serving.missing import could_connect, missing_connections
-from serving.selector import Selector, Unavailable
+from serving.selector import Selector
 from serving.slice import Abstention, Failure, Recovery, Slice
 
 MAX_TRIES = 3

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,38 +14,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from data.card_text import card_text
 from data.catalog import Catalog, content_hash
-from data.context import MAX_GOAL_CHARACTERS, Caller, Subgoal
-from data.errors import InputError
-from data.words import split_identifier
-from serving import conformal
-from serving.bundle import ABSTENTION, RELEVANCE, TOKENIZER, Bundle, load_bundle
-from serving.conformal import MENU_RISK, Bars, bars, read_menu_risk
-from serving.cross_encoder import CrossEncoderReranker, corrected, reader_of
+from data.context import Caller, Subgoal
+from serving.bundle import TOKENIZER, Bundle, load_bundle
 from serving.disclosure import approximate_tokens, token_count
-from serving.embedding_cache import EmbeddingCache, EmbeddingKey
-from serving.encoder import Encoded, Encoder
-from serving.evidence import Evidence, evidence, gather, reading_order, same_domain, signals
+from serving.embedding_cache import EmbeddingCache
+from serving.evidence import evidence, gather, same_domain, signals
 from serving.explore import Exploration, Showings, eligible_tools, new_enough
-from serving.features import Signals
-from serving.index import Index, build_index, load_models
-from serving.interaction import InteractionWeights
-from serving.judged import Judged, Run, merged
+from serving.guarantee import bars_of, needed_by_any, needed_of
+from serving.index import Index, build_index
+from serving.judged import Judged, Run, merged, named
 from serving.lately import Lately
 from serving.lru import Lru
-from serving.mask import MaskResult
+from serving.mask import MaskResult, Unavailable, unavailable
 from serving.memory import UsageMemory
 from serving.menu import Menu, MenuLimits, build_menu
 from serving.missing import told_what_is_missing
+from serving.models import Models
 from serving.past import doubt, fitting, known_share, refuse_foreign
 from serving.policy import DEFAULT_POLICY, RiskPolicy, verdict
-from serving.query import resolve_query
-from serving.relevance import SHORT_GOAL_WORDS, Head, abstention, fit_features, relevance
+from serving.query import as_subgoal, resolve_query
 from serving.request_filter import RULES as REQUEST_RULES
 from serving.request_filter import request_filter
 from serving.settings import SelectorSettings
-from serving.slice import Abstention, MenuEntry, Recovery, Slice, StageRecord
+from serving.slice import MenuEntry, Recovery, Slice, StageRecord
 from serving.tiebreak import tiebreak
 
 UNTRAINED = "none"
@@ -65,23 +55,6 @@ class Versions(NamedTuple):
     policy: str
     settings: str
     showings: str = ""
-
-
-class Unavailable(NamedTuple):
-    """The tools that are down, and the hash of their names."""
-
-    ids: frozenset[str]
-    key: str
-
-
-class Models(NamedTuple):
-    """What is loaded from a bundle; None where it has none."""
-
-    encoder: Encoder | None
-    weights: InteractionWeights | None
-    head: Head | None
-    fit: Head | None
-    cross: CrossEncoderReranker | None
 
 
 class Selector:
@@ -107,13 +80,13 @@ class Selector:
         self.versions = Versions(catalog.version, bundle_version, policy.version, self.settings.model_dump_json())
         self._embeddings = embeddings
         same = earlier is not None and (earlier.versions.bundle, earlier.settings) == (bundle_version, self.settings)
-        self._models: Models = earlier._models if earlier is not None and same else self._load(bundle)
-        self.encoder, self._weights, self._head, self._fit, self._cross = self._models
+        self.models: Models = earlier.models if earlier is not None and same else Models(bundle, self.settings)
+        self.encoder = self.models.encoder
         self.index: Index = build_index(
-            catalog, bundle, self.encoder, self._weights, earlier.index if earlier is not None else None
+            catalog, bundle, self.encoder, self.models.weights, earlier.index if earlier is not None else None
         )
-        self._bars = self._menu_bars()
-        self.down = _unavailable(())
+        self._bars = bars_of(bundle, self.settings)
+        self.down = unavailable(())
         self._spent = np.zeros(len(catalog), np.int64)
         self._seen_days = _days([card.first_seen for card in catalog.cards])
         self._lately = Lately()
@@ -197,7 +170,7 @@ class Selector:
 
     def set_unavailable(self, tool_ids: Iterable[str]) -> None:
         """Tools that are down: masked from the next request on. Replaces the set that was."""
-        self.down = _unavailable(tool_ids)
+        self.down = unavailable(tool_ids)
 
     def caller_key(self, caller: Caller) -> str:
         """Names all that a decision takes from who asks, from which tools are down at this moment, and from what was
@@ -253,7 +226,7 @@ class Selector:
             permitted = allowed & wanted.keep
             run.record.append(self._filtered(mask, wanted.rule.tobytes()))
         with run.stage("encode"):
-            encoded = self._encode(query, run)
+            encoded = self.models.encode(query, self._embeddings, run)
         with run.stage("retrieve"):
             memory = self.memory(who.tenant)
             vector = encoded.vectors[0] if encoded is not None else None
@@ -261,12 +234,16 @@ class Selector:
             if self._doubt and vector is not None:
                 run.degrade("retrieve", self._doubt, "standing")
             rows, fused = gather(found, candidates or self.settings.candidates, np.flatnonzero(permitted))
-            run.note("retrieve", len(rows), scores=self._named(rows, fused))
+            run.note("retrieve", len(rows), scores=named(self.catalog.ids, rows, fused))
         with run.stage("rerank"):
-            seen = self._rerank(query, encoded, found, rows, self._last_tool(who, mask.allowed), run)
+            before = same_domain(self.index, rows, self._last_tool(who, mask.allowed))
+            seen = signals(found, rows, same_domain=before)
+            seen = self.models.rerank(query, encoded, seen, rows, self.index, run)
         with run.stage("relevance"):
-            rows, relevant, stance = self._judge(query, found, rows, seen, run)
-            needed = self._needed(found, rows, relevant, run)
+            rows, relevant, stance = self.models.judge(
+                query, found, rows, seen, self.catalog.ids, run, doubtful=bool(self._doubt)
+            )
+            needed = needed_of(self._bars, self.settings.menu_alpha, found, rows, relevant, len(self.catalog), run)
         with run.stage("tiebreak"):
             order = self._order(rows, relevant)
         return Judged(
@@ -318,7 +295,7 @@ class Selector:
         best = np.full(len(catalog), np.nan)
         for one in standing:
             best[one.rows] = np.fmax(best[one.rows], one.relevant)
-        needed = self._needed_by_any(standing)
+        needed = needed_by_any(standing)
         menu = build_menu(
             catalog.ids,
             self._tokens,
@@ -372,14 +349,13 @@ class Selector:
 
     def vector(self, query: str) -> NDArray[np.float32] | None:
         """The vector by which a query was decided, where it is still at hand; nothing is encoded for it."""
-        if self._embeddings is None or self.bundle is None:
-            return None
-        found = self._embeddings.kept(self._embedding_key(query))
+        key = self.models.embedding_key(query)
+        found = self._embeddings.kept(key) if self._embeddings is not None and key is not None else None
         return None if found is None else found.vectors[0]
 
     def embed(self, query: str) -> NDArray[np.float32] | None:
         """The unit vector (d,) of a query as decisions see it; None without an encoder, or where it fails."""
-        encoded = self._encode(query, Run())
+        encoded = self.models.encode(query, self._embeddings, Run())
         return None if encoded is None else encoded.vectors[0]
 
     def token_cost(self, tool_id: str) -> int:
@@ -387,11 +363,6 @@ class Selector:
         return int(self._tokens[self.catalog.row[tool_id]])
 
     # The stages
-
-    def _embedding_key(self, query: str) -> EmbeddingKey:
-        assert self.bundle is not None
-        limit, states = self.bundle.manifest.max_query_tokens, self._weights is not None
-        return EmbeddingKey(query, self.versions.bundle, limit, states, self.settings.threads)
 
     def _without(self, mask: MaskResult, left_out: Mapping[str, str], run: Run) -> NDArray[np.bool_]:
         """What the mask let through but for some tools; the record names those of them that it did let through."""
@@ -401,125 +372,10 @@ class Selector:
         run.note("left_out", int(allowed.sum()), gone)
         return allowed
 
-    def _encode(self, query: str, run: Run) -> Encoded | None:
-        if self.encoder is None or self.bundle is None:
-            return None
-        encoder, limit, states = self.encoder, self.bundle.manifest.max_query_tokens, self._weights is not None
-
-        def encode() -> Encoded:
-            encoded = encoder.encode([query], limit, states=states)
-            if not np.isfinite(encoded.vectors).all():
-                raise ValueError("its vector is not finite")
-            return encoded
-
-        try:
-            return encode() if self._embeddings is None else self._embeddings.get(self._embedding_key(query), encode)
-        except Exception as error:  # a model that fails must cost order, never the answer
-            run.degrade("encode", f"the encoder failed ({error}); lexical search alone")
-            return None
-
-    def _rerank(
-        self, query: str, encoded: Encoded | None, found: Evidence, rows: NDArray[np.int64], last: str | None, run: Run
-    ) -> Signals:
-        seen = signals(found, rows, same_domain=same_domain(self.index, rows, last))
-        if encoded is None or not len(rows):
-            return seen
-        try:
-            if self._weights is not None and self.index.tokens is not None and encoded.states is not None:
-                scores = self._weights.scores(encoded.states[0], self.index.tokens, rows, seen.cosine)
-                reranked = replace(seen, interaction=scores)
-            elif self._cross is not None:
-                scores = self._read_pairs(self._cross, query, rows, seen, run)
-                reranked = replace(seen, cross=scores)
-            else:
-                return seen
-            if not np.isfinite(scores).all():
-                raise ValueError("a score is not finite")
-            run.note("rerank", len(rows), scores=self._named(rows, scores))
-            return reranked
-        except Exception as error:  # a model that fails must cost order, never the answer
-            run.degrade("rerank", f"the reranker failed ({error}); first-stage scores alone")
-        return seen
-
     def _last_tool(self, who: Caller, allowed: NDArray[np.bool_]) -> str | None:
         """The tool used just before; one that the caller may not see has no server to be near to."""
         last = next(iter((who.recent.tools or who.used_tools)[-1:]), None)
         return last if last is not None and last in self.catalog and allowed[self.catalog.row[last]] else None
-
-    def _read_pairs(
-        self, cross: CrossEncoderReranker, query: str, rows: NDArray[np.int64], seen: Signals, run: Run
-    ) -> NDArray[np.float32]:
-        """The cosines, those of the first candidates corrected by the cross-encoder, as deep as the time allows."""
-        assert self.bundle is not None
-        read = reading_order(seen, self.bundle.manifest.rerank_depth)
-        texts = [card_text(self.index.catalog.cards[row]) for row in rows[read]]
-        deadline = time.perf_counter() + self.settings.rerank_budget_ms / 1000
-        logits, reached = cross.scores(query, texts, deadline=deadline)
-        if reached < len(read):
-            run.degrade("rerank", f"the time budget ended after {reached} of {len(read)} candidates", "late")
-        return corrected(seen.cosine, logits, read)
-
-    def _judge(
-        self, query: str, found: Evidence, rows: NDArray[np.int64], seen: Signals, run: Run
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], Abstention]:
-        """The candidates, best first, with their relevance (NaN without a trained head), and whether anything fits."""
-        if self._head is None or found.cosine is None:
-            if self.bundle is not None:
-                if self._head is None:
-                    run.degrade("relevance", "the bundle has no relevance head; the fused order stands", "standing")
-                else:
-                    run.degrade("relevance", "no vectors for this query; the fused order stands")
-            return rows, np.full(len(rows), np.nan), Abstention()
-        try:
-            relevant = relevance(self._head, seen)
-            if not np.isfinite(relevant).all():
-                raise ValueError("a relevance is not finite")
-            stance = self._stance(query, found, seen, relevant)
-        except Exception as error:  # a model that fails must cost order, never the answer
-            run.degrade("relevance", f"the head failed ({error}); the fused order stands")
-            return rows, np.full(len(rows), np.nan), Abstention()
-        order = np.lexsort((rows, -relevant))
-        run.note("relevance", len(rows), scores=self._named(rows[order], relevant[order]))
-        return rows[order], relevant[order], stance
-
-    def _stance(self, query: str, found: Evidence, seen: Signals, relevant: NDArray[np.float64]) -> Abstention:
-        """Whether anything fits, by the abstention head where the bundle has one.
-
-        A catalog without any past turns nobody away: the head has learned from a catalog that had one.
-        """
-        if self._fit is None or self.bundle is None or found.usage is None or found.usage.reach == 0.0:
-            return Abstention()
-        nothing = 0.0 if self._doubt else found.usage.nothing
-        fit = float(self._fit.probabilities(fit_features(relevant, seen, nothing))[0])
-        if not np.isfinite(fit):
-            raise ValueError("whether anything fits is not finite")
-        short = len(split_identifier(query)) <= SHORT_GOAL_WORDS
-        named = bool((seen.exact > 0).any() or (short and (seen.name >= 1.0).any()))
-        manifest = self.bundle.manifest
-        return abstention(fit, query, manifest.missing_below, manifest.widen_below, named=named)
-
-    def _needed(
-        self, found: Evidence, rows: NDArray[np.int64], relevant: NDArray[np.float64], run: Run
-    ) -> NDArray[np.bool_] | None:
-        """Which tools (n,) a menu with the guarantee of the settings needs; `rows` are the candidates, best first."""
-        alpha = self.settings.menu_alpha
-        if alpha is None or not len(rows):
-            return None
-        if self._bars is None or found.usage is None or np.isnan(relevant).any():
-            why = "the bundle does not know its risk" if self._bars is None else "there is no relevance to go by"
-            run.degrade("menu", f"the menu has no guarantee: {why}", "standing")
-            return None
-        is_new = found.usage.count[rows] <= 0
-        for kind, bar, there in (("warm", self._bars.warm, ~is_new), ("cold", self._bars.cold, is_new)):
-            if bar is None and there.any():
-                run.degrade("menu", f"no menu of {kind} tools misses as little as {alpha:g}", "standing")
-        needed = np.zeros(len(self.catalog), np.bool_)
-        needed[rows[conformal.needed(relevant, is_new, self._bars)]] = True
-        return needed
-
-    def _needed_by_any(self, judged: Sequence[Judged]) -> NDArray[np.bool_] | None:
-        masks = [one.needed for one in judged if one.needed is not None]
-        return np.logical_or.reduce(masks) if masks and len(masks) == len(judged) else None
 
     def _order(self, rows: NDArray[np.int64], relevant: NDArray[np.float64]) -> NDArray[np.int64]:
         if np.isnan(relevant).any():
@@ -547,19 +403,6 @@ class Selector:
 
     # What is made once
 
-    def _load(self, bundle: Bundle | None) -> Models:
-        if bundle is None:
-            return Models(None, None, None, None, None)
-        head, fit = (Head(bundle.file(name)) if bundle.has(name) else None for name in (RELEVANCE, ABSTENTION))
-        cross = reader_of(bundle, self.settings.threads) if bundle.manifest.reranker == "cross_encoder" else None
-        encoder, weights = load_models(bundle, self.settings.threads)
-        return Models(encoder, weights, head, fit, cross)
-
-    def _menu_bars(self) -> Bars | None:
-        if self.settings.menu_alpha is None or self.bundle is None or not self.bundle.has(MENU_RISK):
-            return None
-        return bars(read_menu_risk(self.bundle.file(MENU_RISK)), self.settings.menu_alpha)
-
     def _token_costs(self, earlier: Selector | None) -> NDArray[np.int64]:
         """Tokens that each tool takes on the menu; those of cards that are the same are known."""
         counter = self.encoder.count if self.encoder is not None else approximate_tokens
@@ -574,10 +417,6 @@ class Selector:
     def _tokenizer(self) -> str:
         """The hash of the tokenizer that counts."""
         return self.bundle.manifest.files[TOKENIZER] if self.bundle is not None else ""
-
-    def _named(self, rows: NDArray[np.int64], scores: NDArray[np.floating]) -> dict[str, float]:
-        ids = self.index.catalog.ids
-        return {ids[row]: round(float(score), 6) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
 
 
 def _filter_record(ids: tuple[str, ...], mask: MaskResult, rule: bytes) -> StageRecord:
@@ -594,25 +433,9 @@ def _memory_of(bundle: Bundle | None, index: Index, tenant: str) -> UsageMemory 
     return UsageMemory(fitting(bundle.usage, index.catalog), index.vectors, index.catalog.row, tenant, index.domain)
 
 
-def as_subgoal(given: Subgoal | str) -> Subgoal:
-    """A text as a subgoal of which nothing more is known. InputError for one that is too long or no proper text."""
-    if isinstance(given, Subgoal):
-        return given
-    try:
-        return Subgoal(goal=given)
-    except ValueError as error:
-        problem = "is too long" if len(given) > MAX_GOAL_CHARACTERS else "is no text that can be encoded"
-        raise InputError(problem, field="goal", hint="give one step, not a transcript") from error
-
-
 def _days(moments: Sequence[datetime | None]) -> NDArray[np.float64]:
     """Moments as days since the epoch, NaN for none."""
     return np.array([np.nan if moment is None else moment.timestamp() / 86_400 for moment in moments])
-
-
-def _unavailable(tool_ids: Iterable[str]) -> Unavailable:
-    ids = frozenset(tool_ids)
-    return Unavailable(ids, content_hash(sorted(ids)))
 
 
 def _caller_key(caller: Caller, down: Unavailable, lately: Lately) -> str:

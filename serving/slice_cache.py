@@ -24,7 +24,8 @@ from data.catalog import content_hash
 from data.context import Caller, Subgoal
 from serving.explore import explores
 from serving.lru import Lru
-from serving.selector import Selector, as_subgoal
+from serving.query import as_subgoal
+from serving.selector import Selector
 from serving.slice import Slice, StageRecord, slice_id
 
 _SHARED = frozenset({"mask", "filter"})

@@ -49,15 +49,15 @@ def reranker_gives_no_numbers(selector: Selector, patch: pytest.MonkeyPatch) -> 
 
 
 def relevance_raises(selector: Selector, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(selector._head, "probabilities", explode)
+    patch.setattr(selector.models.head, "probabilities", explode)
 
 
 def relevance_gives_no_numbers(selector: Selector, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(selector._head, "probabilities", lambda rows: np.full(len(rows), np.nan))
+    patch.setattr(selector.models.head, "probabilities", lambda rows: np.full(len(rows), np.nan))
 
 
 def abstention_raises(selector: Selector, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(selector._fit, "probabilities", explode)
+    patch.setattr(selector.models.fit, "probabilities", explode)
 
 
 BREAKS: list[tuple[Break, str]] = [

@@ -208,7 +208,7 @@ def test_naming_a_withheld_tool_as_the_last_one_used_gives_no_hint_that_it_exist
         caller = CALLER.model_copy(update={"used_tools": (last,), "recent": Recent(tools=(last,))})
         selector = Selector(bundle, catalog)
         # a head to which nothing matters but the server used last
-        monkeypatch.setattr(selector._head, "probabilities", lambda rows: 0.2 + 0.6 * rows[:, SAME_DOMAIN])
+        monkeypatch.setattr(selector.models.head, "probabilities", lambda rows: 0.2 + 0.6 * rows[:, SAME_DOMAIN])
         answers.append(selector.select(goal, caller, request_id="r"))
     assert_felt_alike(*answers)
 

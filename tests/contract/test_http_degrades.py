@@ -59,11 +59,11 @@ def test_whatever_fails_there_is_an_answer_and_it_shows_no_more_than_before(
             case "encoder":
                 patch.setattr(selector.encoder, "encode", lambda *_, **__: Encoded(broken(how, (1, width)), None))
             case "reranker":
-                patch.setattr(type(selector._weights), "scores", lambda *given: broken(how, (len(given[3]),)))
+                patch.setattr(type(selector.models.weights), "scores", lambda *given: broken(how, (len(given[3]),)))
             case "head":
-                patch.setattr(selector._head, "probabilities", lambda rows: broken(how, (len(rows),)))
+                patch.setattr(selector.models.head, "probabilities", lambda rows: broken(how, (len(rows),)))
             case "fit":
-                patch.setattr(selector._fit, "probabilities", lambda rows: broken(how, (len(rows),)))
+                patch.setattr(selector.models.fit, "probabilities", lambda rows: broken(how, (len(rows),)))
         found = shop.ok("/v1/select", body)
     assert found["degradations"], "and the answer says so"
     assert found["recorded"]

@@ -126,7 +126,7 @@ def test_a_head_that_fails_is_found_before_it_serves(trained: Trained, monkeypat
         raise RuntimeError("bad head")
 
     selector = Selector.load(trained.bundle, tiny.catalog())
-    monkeypatch.setattr("serving.selector.relevance", fail)
+    monkeypatch.setattr("serving.models.relevance", fail)
     with pytest.raises(UnfitError, match="relevance: the head failed"):
         verify(selector)
 

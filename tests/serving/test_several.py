@@ -242,7 +242,7 @@ def test_a_model_that_fails_costs_order_and_is_noted_once(bundle: Bundle, monkey
     def explode(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(selector._head, "probabilities", explode)
+    monkeypatch.setattr(selector.models.head, "probabilities", explode)
     found = select_several(selector, [MAIL, EVENT], CALLER, request_id="r")
     assert [degradation.stage for degradation in found.degradations] == ["relevance"]
     assert {"mail.send_message", "calendar.list_events"} <= set(shown(found))
