@@ -22,14 +22,17 @@ from data.mining.report import MiningReport, no_positive, row_counts, rule_count
 from data.tables import check_partitions
 
 _TS = pa.timestamp("us", tz="UTC")
+_OF_A_TOOL = (
+    ("trace_id", pa.string()),
+    ("step", pa.int64()),
+    ("ts", _TS),
+    ("tenant", pa.string()),
+    ("goal", pa.string()),
+    ("tool_id", pa.string()),
+)
 EXAMPLE_SCHEMA = pa.schema(
     [
-        ("trace_id", pa.string()),
-        ("step", pa.int64()),
-        ("ts", _TS),
-        ("tenant", pa.string()),
-        ("goal", pa.string()),
-        ("tool_id", pa.string()),
+        *_OF_A_TOOL,
         ("label", pa.float64()),
         ("weight", pa.float64()),
         ("reason", pa.string()),
@@ -47,17 +50,7 @@ PREFERENCE_SCHEMA = pa.schema(
 NO_TOOL_SCHEMA = pa.schema(
     [("trace_id", pa.string()), ("step", pa.int64()), ("ts", _TS), ("tenant", pa.string()), ("goal", pa.string())]
 )
-HISTORY_SCHEMA = pa.schema(
-    [
-        ("trace_id", pa.string()),
-        ("step", pa.int64()),
-        ("ts", _TS),
-        ("tenant", pa.string()),
-        ("goal", pa.string()),
-        ("tool_id", pa.string()),
-        ("won", pa.bool_()),
-    ]
-)
+HISTORY_SCHEMA = pa.schema([*_OF_A_TOOL, ("won", pa.bool_())])
 
 
 @dataclass(frozen=True)
