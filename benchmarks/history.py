@@ -21,13 +21,10 @@ from data.card_text import query_text
 from data.jsonl import load_traces
 from serving.bundle import TOKENIZER, load_bundle
 from serving.encoder import Encoder
-from serving.memory import FAILURE_PRIOR, SHARPNESS
+from serving.memory import HISTORY_PRIOR, SHARPNESS
 from training.metrics import auroc, bootstrap_interval
 
 SETS = ("livemcpbench", "toolbench")
-STRENGTH = 4.0
-"""A rate counts as much as this many calls of what is one step finer."""
-
 Floats = NDArray[np.float64]
 
 
@@ -100,19 +97,11 @@ def nearby(calls: Calls, i: int, others: NDArray[np.bool_]) -> float:
     return _rate(float(near @ calls.ok[same]), float(near.sum()), of_server(calls, i, others))
 
 
-def as_served(calls: Calls, i: int, others: NDArray[np.bool_]) -> float:
-    """The feature of the head: failures against successes and `FAILURE_PRIOR` of them that every tool is given."""
-    same = others & (calls.tool == calls.tool[i])
-    failed = float((1.0 - calls.ok[same]).sum())
-    return min(1.0 - failed / (float(same.sum()) + FAILURE_PRIOR), 0.99)
-
-
 RATES: dict[str, Callable[[Calls, int, NDArray[np.bool_]], float]] = {
     "everything": everything,
-    "the feature of the head": as_served,
     "the tool": of_tool,
     "the tool, its server": of_server,
-    "the tool nearby, the tool, its server": nearby,
+    "the tool nearby, the tool, its server: the head's": nearby,
 }
 
 
@@ -134,7 +123,7 @@ def _of(kind: NDArray[np.int64], calls: Calls, i: int, others: NDArray[np.bool_]
 
 
 def _rate(successes: float, count: float, towards: float) -> float:
-    return float((successes + STRENGTH * towards) / (count + STRENGTH))
+    return float((successes + HISTORY_PRIOR * towards) / (count + HISTORY_PRIOR))
 
 
 if __name__ == "__main__":
