@@ -35,7 +35,7 @@ from toolcrib.demo_data import recipe_for
 from training.base import base_bundle
 from training.decisions import Decision, gather_decisions, same_names
 from training.head import Request, first_day, fit_relevance, probabilities, without
-from training.material import Material, head_requests, remember
+from training.material import Material, head_requests, remember, short_past
 from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
 from training.recipe import Recipe
 
@@ -122,8 +122,9 @@ def gains_by_line(of: Experiment, bundle: Bundle) -> dict[str, Gains]:
     full = material(of, tuned)
     views = requests_of(of, full)
     lines = {
-        "everything": measured(of, full, [*views[0], *views[1], *first_day(views[0])]),
+        "everything": measured(of, full, together(views)),
         "head: no first requests": measured(of, full, [*views[0], *first_day(views[0])]),
+        "head: no short pasts": measured(of, full, [*views[0], *views[1], *first_day(views[0])]),
         "head: none, fused order": fused(of, full),
     }
     lines |= {f"head: blind to {name}": blinded(of, full, views, *signals) for name, signals in HEAD_SIGNALS.items()}
@@ -155,17 +156,25 @@ def material(of: Experiment, encoder: Encoder) -> Material:
     )
 
 
-def requests_of(of: Experiment, made: Material) -> tuple[list[Request], list[Request]]:
-    """What the head learns from: the held-out requests as they were, and as if the held-out tools were new."""
+ViewsOf = tuple[list[Request], list[Request], list[Request]]
+
+
+def requests_of(of: Experiment, made: Material) -> ViewsOf:
+    """What the head learns from: the held-out requests as they were, as if the held-out tools were new, and nearly."""
     chosen = [i for i, d in enumerate(of.logged) if d.side in ("valid", "cold") and d.tools]
     chosen = sorted(np.random.default_rng(of.how.seed).permutation(chosen)[: of.how.head.max_requests].tolist())
     cold = frozenset(tool for d in of.logged if d.side == "cold" for tool, _ in d.tools)
-    return head_requests(made, chosen)[0], head_requests(made, chosen, cold)[0]
+    lately = replace(made, usage=short_past(made.usage, cold, of.how.seed), memories={})
+    return head_requests(made, chosen)[0], head_requests(made, chosen, cold)[0], head_requests(lately, chosen)[0]
+
+
+def together(views: ViewsOf) -> list[Request]:
+    """All that the head learns from."""
+    return [request for view in views for request in view] + first_day(views[0])
 
 
 def relearned(of: Experiment, made: Material) -> Gains:
-    logged, unlogged = requests_of(of, made)
-    return measured(of, made, [*logged, *unlogged, *first_day(logged)])
+    return measured(of, made, together(requests_of(of, made)))
 
 
 def measured(of: Experiment, made: Material, learned: Sequence[Request]) -> Gains:
@@ -173,9 +182,9 @@ def measured(of: Experiment, made: Material, learned: Sequence[Request]) -> Gain
     return ranked(of, made, lambda request: probabilities(head, features(request.signals)))
 
 
-def blinded(of: Experiment, made: Material, views: tuple[list[Request], list[Request]], *signals: str) -> Gains:
+def blinded(of: Experiment, made: Material, views: ViewsOf, *signals: str) -> Gains:
     """The same candidates by a head that never saw some signals."""
-    learned = without([*views[0], *views[1], *first_day(views[0])], *signals)
+    learned = without(together(views), *signals)
     head = fit_relevance(learned, regularisation=of.how.head.regularisation, calibrate=False)
     return ranked(of, made, lambda request: probabilities(head, features(without([request], *signals)[0].signals)))
 

@@ -3,7 +3,7 @@
 Signals come in closed form: requests of one kind are near each other and far from all others, so the neighbours that
 vote are past requests of the kind, and a tool's past subgoals are the kinds that it served. Everything after the
 signals is the product's own: `serving.features`, and the relevance head of `training.head`, fitted on past requests,
-each without itself, as they were, as if a fifth of the tools had never been logged, and as on the first day.
+each without itself, as they were, as if a fifth of the tools had never been logged, or hardly, and as on the first day.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from serving.features import Signals, features
 from serving.memory import SHARPNESS, SHRINKAGE, shrunken
 from serving.retrieval import in_turns, top
 from training.head import Request, first_day, fit_relevance, probabilities
+from training.material import FEW
 from training.recipe import HeadPart
 
 CANDIDATES = 40
 PRACTISED = 150
-"""Past requests that a head is fitted on, each in three views."""
+"""Past requests that a head is fitted on, each in four views."""
 _MINING = MiningOptions()
 _PER_TOOL, _ENDS_PER_TOOL, _SOFT = _MINING.positives_per_tool, _MINING.history_per_tool, _MINING.soft_negative_weight
 _NEAR = 0.9
@@ -92,8 +93,18 @@ class Learner:
         here = np.ones(links.shape[1], np.bool_)
         logged = [self._request(i, links, ended, here) for i in chosen]
         unlogged = [self._request(i, np.where(fresh, 0.0, links), np.where(fresh, 0.0, ended), here) for i in chosen]
-        views = [*logged, *unlogged, *first_day(logged)]
+        nearly = self._nearly(fresh, links, ended)
+        short = [self._request(i, *nearly, here, itself=not fresh[past.tool[i]]) for i in chosen]
+        views = [*logged, *unlogged, *short, *first_day(logged)]
         self._head = fit_relevance(views, regularisation=1.0, calibrate=False)  # of five folds more, for the same order
+
+    def _nearly(self, fresh: Bools, links: Floats, ended: Floats) -> tuple[Floats, Floats]:
+        """Links and ends as if the fresh tools had been called for a few requests only."""
+        calls = np.stack([self.past.served, self.past.failed])
+        few = self._random.integers(1, FEW, len(fresh), endpoint=True)
+        kept = self._random.binomial(calls, np.minimum(1.0, few / np.maximum(calls.sum(axis=(0, 1)), 1)))
+        own = self.past.won * kept[0] / np.maximum(self.past.served, 1)
+        return np.where(fresh, own, links), np.where(fresh, kept, ended)
 
     def ranked(self, here: Bools) -> list[tuple[Ints, Floats]]:
         """For each kind its candidates among the tools that are `here`, best first, and their relevance."""
@@ -107,12 +118,14 @@ class Learner:
         orders = [np.lexsort((rows, -of)) for (rows, _), of in zip(seen, relevant, strict=True)]
         return [(rows[order], of[order]) for (rows, _), of, order in zip(seen, relevant, orders, strict=True)]
 
-    def _request(self, i: int, links: Floats, ended: Floats, here: Bools) -> Request:
+    def _request(self, i: int, links: Floats, ended: Floats, here: Bools, *, itself: bool = True) -> Request:
+        """A past request as it would be asked now; `itself`: that past holds it, and is to forget it."""
         kind, tool, weight = self.past.kind[i], self.past.tool[i], self.past.weight[i]
         without, before = links.copy(), self.past.before[i]
-        without[kind, tool] = max(0.0, links[kind, tool] - weight)
         otherwise = ended.copy()
-        otherwise[0, kind, tool] = max(0.0, ended[0, kind, tool] - 1.0)
+        if itself:
+            without[kind, tool] = max(0.0, links[kind, tool] - weight)
+            otherwise[0, kind, tool] = max(0.0, ended[0, kind, tool] - 1.0)
         if before >= 0:
             otherwise[1, kind, before] = max(0.0, ended[1, kind, before] - 1.0)
         rows, signals = self._signals(kind, without, otherwise, here)

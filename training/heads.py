@@ -31,7 +31,7 @@ from training.head import (
     probabilities,
     without,
 )
-from training.material import head_requests
+from training.material import head_requests, short_past
 from training.menu_risk import learn_menu_risk
 from training.metrics import bootstrap_interval, expected_calibration_error, paired_difference_interval
 from training.rerankers import cross_encoder_of, drop_reranker_files
@@ -65,9 +65,11 @@ def learn_heads(shop: Workshop, run: Run) -> None:
         return
     new_tools = newcomers(shop)
     unlogged, rivals = head_requests(shop.material, chosen, new_tools)
+    lately = replace(shop.material, usage=short_past(shop.material.usage, new_tools, recipe.seed), memories={})
     views = Views(
         logged=_reranked(shop, chosen, requests, candidates),
         unlogged=_reranked(shop, chosen, unlogged, rivals),
+        short=_reranked(shop, chosen, *head_requests(lately, chosen)),
         new=np.array([any(tool in new_tools for tool, _ in shop.decisions[i].tools) for i in chosen], np.bool_),
     )
     views = _choose_reranker(shop, views, partial(fit_relevance, regularisation=part.regularisation, calibrate=False))
@@ -99,27 +101,30 @@ def learn_heads(shop: Workshop, run: Run) -> None:
 
 @dataclass(frozen=True)
 class Views:
-    """The same requests as they were, and as they would be if the newcomers had never been logged.
+    """The same requests as they were, and as they would be if the newcomers had never been logged, or hardly.
 
     The second view is what a tool's first request meets. It cannot be had by hiding the past of the right tool alone:
     its rivals' votes, the nearest past request and the candidates themselves would still come from its own past.
-    `new` (n,): the requests that a newcomer serves.
+    The third is what its next requests meet: without it a head takes a short past for a bad sign, and a tool is worse
+    off with its first success than with none. `new` (n,): the requests that a newcomer serves.
     """
 
     logged: list[Request]
     unlogged: list[Request]
+    short: list[Request]
     new: NDArray[np.bool_]
 
     @property
     def together(self) -> list[Request]:
-        """What the head learns from: both views, and the first day of the catalog, on which every tool is new."""
-        return [*self.logged, *self.unlogged, *first_day(self.logged)]
+        """What the head learns from: the views, and the first day of the catalog, on which every tool is new."""
+        return [*self.logged, *self.unlogged, *self.short, *first_day(self.logged)]
 
     def without(self, *names: str) -> Views:
-        return replace(self, logged=without(self.logged, *names), unlogged=without(self.unlogged, *names))
+        logged, unlogged, short = (without(view, *names) for view in (self.logged, self.unlogged, self.short))
+        return Views(logged, unlogged, short, self.new)
 
     def out_of_fold(self, fit: Fitter) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """Relevance of the candidates of both views."""
+        """Relevance of the candidates of the first two views."""
         found, count = out_of_fold(self.together, fit), len(self.logged)
         return found[:count], found[count : 2 * count]
 

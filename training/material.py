@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -18,6 +18,9 @@ from training.head import Request
 from training.interaction import InteractionExample
 
 Floats = NDArray[np.float32]
+
+FEW = 4
+"""A past of at most so many requests is short."""
 
 _NONE = np.zeros((0, 0), np.float32)
 
@@ -101,6 +104,20 @@ def remember(
         links.append(Link(rows[subgoal], one.tool, fresh[len(decisions) + i], one.tenant, WON if one.won else LOST))
     together = np.concatenate([vectors[asked], of_ended[more]]) if more else vectors[asked]
     return make_usage(together, links, [*(decisions[i].group for i in asked), *(ended[i].group for i in more)])
+
+
+def short_past(usage: Usage, tools: frozenset[str], seed: int) -> Usage:
+    """The past as if nobody had called each of `tools` for more than one to `FEW` requests, drawn by the seed."""
+    draw = np.random.default_rng(seed)
+    group, stays = usage.group[usage.query], np.ones(len(usage.tool), np.bool_)
+    for place, tool in enumerate(usage.tools):
+        if tool in tools:
+            own = usage.tool == place
+            asked = np.unique(group[own])
+            kept = draw.choice(asked, min(len(asked), int(draw.integers(1, FEW, endpoint=True))), replace=False)
+            stays &= ~own | np.isin(group, kept)
+    links = {name: getattr(usage, name)[stays] for name in ("query", "tool", "weight", "kind", "tenant")}
+    return replace(usage, **links)
 
 
 def head_requests(

@@ -78,6 +78,7 @@ NUMBERS = range(60)
 VIEWS = Views(
     logged=[request(n, logged=True) for n in NUMBERS],
     unlogged=[request(n, logged=n % 3 != 0) for n in NUMBERS],
+    short=[request(n, logged=n % 3 != 0) for n in NUMBERS],
     new=np.array([n % 3 == 0 for n in NUMBERS]),
 )
 
@@ -102,14 +103,15 @@ def test_each_request_counts_once_and_a_new_tools_as_its_first() -> None:
     assert found[~VIEWS.new].mean() > 0.9
 
 
-def test_a_silenced_signal_is_silent_in_both_views() -> None:
+def test_a_silenced_signal_is_silent_in_all_views() -> None:
     silenced = VIEWS.without("vote")
-    assert not any(r.signals.vote.any() for r in (*silenced.logged, *silenced.unlogged))
+    assert not any(r.signals.vote.any() for r in (*silenced.logged, *silenced.unlogged, *silenced.short))
 
 
-def test_the_head_learns_from_both_views_and_from_the_first_day() -> None:
+def test_the_head_learns_from_all_views_and_from_the_first_day() -> None:
     together, count = VIEWS.together, len(NUMBERS)
     assert together[:count] == VIEWS.logged
     assert together[count : 2 * count] == VIEWS.unlogged
-    assert len(together) == 3 * count
-    assert not any(r.signals.count.any() for r in together[2 * count :])
+    assert together[2 * count : 3 * count] == VIEWS.short
+    assert len(together) == 4 * count
+    assert not any(r.signals.count.any() for r in together[3 * count :])

@@ -13,7 +13,7 @@ from data.catalog import Catalog
 from serving.index import index_of
 from serving.memory import LOST, SERVED, WON, unit
 from training.decisions import Decision, Ended, same_names
-from training.material import Material, head_requests, interaction_examples, remember
+from training.material import FEW, Material, head_requests, interaction_examples, remember, short_past
 
 NAMES = ("mail.send", "post.send", "mail.read", "files.read", "clock.now")
 CATALOG = Catalog(ToolCard(tool_id=name, name=name.partition(".")[2], domain=name.partition(".")[0]) for name in NAMES)
@@ -143,6 +143,23 @@ def test_memory_holds_what_was_asked_and_what_became_of_it() -> None:
         (0, "mail.send", 1.0, WON, "t"),
         (2, "post.send", 1.0, LOST, ""),
     ]
+
+
+def test_a_short_past_has_a_few_requests_of_some_tools_and_all_of_the_others() -> None:
+    asked = [decision(f"read {n}", "files.read", group=n) for n in range(30)]
+    asked += [decision(f"send {n}", "mail.send", group=100 + n) for n in range(30)]
+    called = [Ended(f"read {n}", n, "", None, "files.read", n % 2 == 0) for n in range(30)]
+    vectors = unit(np.random.default_rng(0).normal(size=(60, 6)).astype(np.float32))
+    usage = remember(asked, vectors, 180.0, (called, vectors[:30]))
+    seen = set()
+    for seed in range(40):
+        short = short_past(usage, frozenset({"files.read"}), seed)
+        served = short.tool[short.kind == SERVED]
+        count = int((served == short.tools.index("files.read")).sum())
+        assert int((short.kind != SERVED).sum()) == count, "a call stays with the request that it was for"
+        assert int((served == short.tools.index("mail.send")).sum()) == 30
+        seen.add(count)
+    assert seen == set(range(1, FEW + 1))
 
 
 def test_an_outcome_of_a_half_life_ago_counts_half() -> None:
