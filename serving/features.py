@@ -26,7 +26,7 @@ FEATURES: tuple[str, ...] = (
     "cosine_gap_new",
     "bm25_share_new",
     "reach_new",
-    "is_new",
+    "newness",
     "centroid",
     "shrunk",
     "shrunk_gap",
@@ -43,6 +43,8 @@ FEATURES: tuple[str, ...] = (
 )
 """Names of the columns of `features`, in order. A bundle stores them and is refused when they differ."""
 
+UNKNOWN_UNTIL = 2.0
+"""With so many subgoals served a tool is half new: its first success does not end the favour of being new at once."""
 MOST_CERTAIN = 0.99
 """A rate of success speaks for a tool no louder than this one, nor against it."""
 
@@ -84,7 +86,7 @@ def features(s: Signals) -> NDArray[np.float32]:
     k = len(s.cosine)
     if k == 0:
         return np.zeros((0, len(FEATURES)), np.float32)
-    new = (s.count <= 0).astype(np.float32)
+    new = (UNKNOWN_UNTIL / (UNKNOWN_UNTIL + s.count)).astype(np.float32)
     cosine_gap = s.cosine - s.cosine.max()
     bm25_share = s.bm25 / max(float(s.bm25.max()), 1e-6)
     success = np.clip(s.success_rate, 1.0 - MOST_CERTAIN, MOST_CERTAIN)

@@ -98,9 +98,10 @@ def test_success_is_the_log_odds_of_the_rate_within_bounds() -> None:
 def test_silence_about_the_past_is_marked_as_silence() -> None:
     mixed = replace(random_signals(3), count=np.array([0.0, 2.0, 0.0], np.float32))
     rows = features(mixed)
-    assert rows[:, FEATURES.index("is_new")].tolist() == [1.0, 0.0, 1.0]
-    for name in ("cosine_gap_new", "bm25_share_new", "reach_new", "interaction_gap_new"):
-        assert rows[1, FEATURES.index(name)] == 0.0
+    assert rows[:, FEATURES.index("newness")].tolist() == [1.0, 0.5, 1.0]
+    for name in ("cosine_gap", "bm25_share", "interaction_gap"):
+        crossed, plain = rows[:, FEATURES.index(f"{name}_new")], rows[:, FEATURES.index(name)]
+        np.testing.assert_allclose(crossed, plain * [1.0, 0.5, 1.0], atol=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
