@@ -34,8 +34,8 @@ class SelectorSettings(BaseModel):
     """A tool's budget: shown this often by exploration, it is not tried any more."""
     explore_writes: bool = False
     learn_at_once: bool = False
-    """An outcome that was reported counts from the next request of its tenant on, before any training. Off: a head that
-    has seen tools with a long past and with none ranks one with a short past too low (docs/results-learning.md)."""
+    """An outcome that was reported counts from the next request of its tenant on, before any training. Off: one of new
+    words makes the tenant's cached menus stale."""
     threads: int = Field(default=1, ge=1)
     """Intra-op threads of the encoder. More than one is slower beside other work."""
     allow_foreign_catalog: bool = False
