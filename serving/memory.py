@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,11 @@ class Usage:
     def served(self) -> frozenset[str]:
         """Tools that served a past subgoal; to have been called is no service."""
         return frozenset(self.tools[tool] for tool in set(self.tool[self.kind == SERVED].tolist()) if tool >= 0)
+
+    def keeping(self, stays: NDArray[np.bool_]) -> Usage:
+        """This past with those of its links alone that stay (l,)."""
+        links = {name: getattr(self, name)[stays] for name in ("query", "tool", "weight", "kind", "tenant")}
+        return replace(self, **links)
 
     @classmethod
     def empty(cls, dimension: int) -> Usage:
@@ -137,6 +142,7 @@ class UsageMemory:
             _Links(query[kind == one], tool[kind == one], weight[kind == one]) for one in (SERVED, WON, LOST)
         )
         self._domain = np.zeros(len(cards), np.int64) if domain is None else domain
+        self._ended = self._totals(np.zeros(len(used), np.bool_))
         self._voters = np.zeros(len(used), np.bool_)
         self._voters[self._good.query] = True
         nobody = np.zeros(len(used), np.bool_)
@@ -193,6 +199,7 @@ class UsageMemory:
         more, failed = np.bincount(rows[won], minlength=n), np.bincount(rows[~won], minlength=n)
         other.counts = self.counts + more.astype(np.float32)
         other.failed_calls = self.failed_calls + failed
+        other._ended = self._ended + np.stack([more, failed])
         other.observations = self.observations + more + failed
         other._used = np.flatnonzero(other.counts > 0)
         touched, nobody = np.flatnonzero(more), np.zeros(len(other._vectors), np.bool_)
@@ -213,6 +220,10 @@ class UsageMemory:
         stays = (links.tool >= 0) & ~gone[links.query]
         return np.bincount(links.tool[stays], links.weight[stays], len(self._cards)).astype(np.float32)
 
+    def _totals(self, gone: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(2, n): the weight of each tool's calls that were won and lost, without those for subgoals `gone`."""
+        return np.stack([self._weights(links, gone).astype(np.float64) for links in (self._won, self._lost)])
+
     def _success_rate(
         self, near: NDArray[np.float32], gone: NDArray[np.bool_], allowed: NDArray[np.bool_]
     ) -> NDArray[np.float32]:
@@ -221,11 +232,10 @@ class UsageMemory:
         if not len(self._lost.tool):
             return np.ones(n, np.float32)
         closeness = np.where(gone, 0.0, np.exp(SHARPNESS * (near.astype(np.float64) - 1.0)))
-        total, nearby = np.zeros((2, n)), np.zeros((2, n))
-        for at, links in enumerate((self._won, self._lost)):
-            weight = np.where(gone[links.query] | ~allowed[links.tool], 0.0, links.weight)
-            total[at] = np.bincount(links.tool, weight, n)
-            nearby[at] = np.bincount(links.tool, weight * closeness[links.query], n)
+        total = (self._totals(gone) if gone.any() else self._ended) * allowed
+        ended = (self._won, self._lost)
+        near_ends = [np.bincount(of.tool, of.weight * closeness[of.query], n).astype(np.float64) for of in ended]
+        nearby = np.stack(near_ends) * allowed
         of_domain = np.stack([np.bincount(self._domain, one).astype(np.float64) for one in total])
         won, lost = total.sum(axis=1)
         everything = float(won / (won + lost)) if won + lost else 1.0

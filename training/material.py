@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -116,8 +116,7 @@ def short_past(usage: Usage, tools: frozenset[str], seed: int) -> Usage:
             asked = np.unique(group[own])
             kept = draw.choice(asked, min(len(asked), int(draw.integers(1, FEW, endpoint=True))), replace=False)
             stays &= ~own | np.isin(group, kept)
-    links = {name: getattr(usage, name)[stays] for name in ("query", "tool", "weight", "kind", "tenant")}
-    return replace(usage, **links)
+    return usage.keeping(stays)
 
 
 def head_requests(

@@ -6,7 +6,6 @@ import copy
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,7 @@ def with_usage(bundle: Bundle, usage: Usage) -> Bundle:
 
 def only(usage: Usage, groups: frozenset[int]) -> Usage:
     """The past as if nothing but the requests of these groups had ever been asked."""
-    stays = np.isin(usage.group, list(groups))[usage.query]
-    links = {name: getattr(usage, name)[stays] for name in ("query", "tool", "weight", "kind", "tenant")}
-    return replace(usage, **links)
+    return usage.keeping(np.isin(usage.group, list(groups))[usage.query])
 
 
 def _curve(measured: dict[float, list[float]], requests: int, seed: int) -> dict[str, Any]:
