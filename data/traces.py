@@ -21,6 +21,11 @@ ErrorClass = Literal[
     "wrong_tool",
 ]
 
+SILENT_ERRORS: tuple[ErrorClass, ...] = ("auth", "timeout", "unavailable", "rate_limited")
+"""Errors that say nothing of relevance: the right tool meets them as often as a wrong one, and cannot serve now."""
+FAILING_ERRORS: tuple[ErrorClass, ...] = ("tool_error", "wrong_tool")
+"""Errors that are the tool's own fault."""
+
 
 class Shown(Frozen):
     """One entry of the menu that the agent saw. `propensity` is the chance that it was shown at all."""

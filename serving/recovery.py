@@ -23,7 +23,7 @@ import numpy as np
 
 from data.context import Caller, Subgoal
 from data.errors import InputError
-from data.traces import ErrorClass
+from data.traces import SILENT_ERRORS, ErrorClass
 from serving.disclosure import shown_id
 from serving.judged import Judged
 from serving.mask import Unavailable
@@ -35,7 +35,6 @@ from serving.slice import Abstention, Failure, Recovery, Slice
 MAX_TRIES = 3
 """So many failed calls end a step: the next answer is to ask."""
 
-_CANNOT_NOW: frozenset[ErrorClass] = frozenset({"auth", "timeout", "unavailable", "rate_limited"})
 _WIDER = 2
 _MOST_CANDIDATES = 200
 _NAMED = 3
@@ -135,7 +134,7 @@ def _left_out(selector: Selector, failed: tuple[Failure, ...]) -> dict[str, str]
     return {
         call.tool_id: f"failed:{call.error_class}"
         for call in failed
-        if call.error_class not in _CANNOT_NOW
+        if call.error_class not in SILENT_ERRORS
         and (call.error_class != "validation" or times[call] > 1)
         and not selector.catalog[call.tool_id].core
     }
@@ -144,7 +143,7 @@ def _left_out(selector: Selector, failed: tuple[Failure, ...]) -> dict[str, str]
 def _reordered(selector: Selector, judged: Judged, failed: tuple[Failure, ...]) -> Judged:
     """What only needs other arguments comes first; what cannot now comes last, after what runs on other servers."""
     catalog = selector.catalog
-    cannot = [catalog[call.tool_id] for call in failed if call.error_class in _CANNOT_NOW]
+    cannot = [catalog[call.tool_id] for call in failed if call.error_class in SILENT_ERRORS]
     ids, servers = {card.tool_id for card in cannot}, {card.domain for card in cannot if card.domain}
     to_fix = {call.tool_id for call in failed[-1:] if call.error_class == "validation"}
 

@@ -18,15 +18,12 @@ from data.catalog import Catalog
 from data.mining.engines import Engine
 from data.mining.goals import goal_key_column, normal_goal_column
 from data.mining.propensities import proper
+from data.traces import FAILING_ERRORS, SILENT_ERRORS
 
 PAIR = ("decision", "tool")
 
 # standings of a tool at a decision, best first; the best of its calls counts
 SUCCEEDED, EMPTY, VALIDATION, FAILED, SILENT, UNKNOWN = range(6)
-
-SILENT_ERRORS = ("auth", "timeout", "unavailable", "rate_limited")
-"""Errors that say nothing of relevance: the right tool meets them as often as a wrong one."""
-FAILING_ERRORS = ("tool_error", "wrong_tool")
 
 
 @dataclass(frozen=True)

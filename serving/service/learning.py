@@ -6,6 +6,7 @@ import logging
 
 from data.context import Caller
 from data.store.records import OutcomeRecord
+from data.traces import FAILING_ERRORS
 from serving.lately import Outcome
 from serving.live import Live
 from serving.service.errors import StoreUnavailableError, UnknownSliceError
@@ -28,7 +29,7 @@ def served(outcome: OutcomeRecord) -> bool:
 
 def failed(outcome: OutcomeRecord) -> bool:
     """Whether an outcome says that the tool failed by its own fault, in a real call."""
-    own = outcome.error_class in ("none", "tool_error", "wrong_tool")
+    own = outcome.error_class in ("none", *FAILING_ERRORS)
     return outcome.tool_id is not None and outcome.outcome == "failure" and own and not outcome.dry_run
 
 

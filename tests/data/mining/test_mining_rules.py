@@ -9,9 +9,9 @@ import pytest
 from mining_log import Found, Story, at, call, menu
 
 from data.mining import rules
-from data.mining.calls import SILENT_ERRORS, Log
+from data.mining.calls import Log
 from data.mining.options import PROPENSITY_CLIP, MiningOptions
-from data.traces import Trace
+from data.traces import SILENT_ERRORS, Trace
 
 OPTIONS = MiningOptions(unknown_weight=0.2)
 STORY = Story()
