@@ -179,8 +179,6 @@ class Learner:
     def _success_rate(kind: int, ended: Floats) -> Floats:
         """(n,) for a kind: all tools are of one domain, and requests of other kinds are too far to count as near."""
         of_tool = ended.sum(axis=1)
-        won, lost = of_tool.sum(axis=1)
-        if not lost:
-            return np.ones(of_tool.shape[1])
-        everywhere = shrunken(of_tool, shrunken(of_tool.sum(axis=1, keepdims=True), won / (won + lost)))
+        everything = of_tool.sum(axis=1, keepdims=True)
+        everywhere = shrunken(of_tool, shrunken(everything, shrunken(everything, 1.0)))
         return shrunken(ended[:, kind] * np.exp(SHARPNESS * (_NEAR - 1.0)), everywhere)

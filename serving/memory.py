@@ -237,8 +237,7 @@ class UsageMemory:
         near_ends = [np.bincount(of.tool, of.weight * closeness[of.query], n).astype(np.float64) for of in ended]
         nearby = np.stack(near_ends) * allowed
         of_domain = np.stack([np.bincount(self._domain, one).astype(np.float64) for one in total])
-        won, lost = total.sum(axis=1)
-        everything = float(won / (won + lost)) if won + lost else 1.0
+        everything = shrunken(total.sum(axis=1, keepdims=True), 1.0)
         rate = shrunken(total, shrunken(of_domain, everything)[self._domain])
         return shrunken(nearby, rate).astype(np.float32)
 

@@ -128,11 +128,11 @@ def test_the_rate_of_success_is_shrunk_from_nearby_to_the_tool_its_domain_and_al
         assert (found == 1.0).all()
         return
 
-    def rate(calls: list[tuple[float, bool]], towards: float, strength: float = HISTORY_PRIOR) -> float:
+    def rate(calls: list[tuple[float, bool]], towards: float) -> float:
         won = sum(weight for weight, success in calls if success)
-        return (won + strength * towards) / (sum(weight for weight, _ in calls) + strength)
+        return (won + HISTORY_PRIOR * towards) / (sum(weight for weight, _ in calls) + HISTORY_PRIOR)
 
-    everything = rate([(link.weight, link.kind == WON) for link in ended], 0.0, 0.0)
+    everything = rate([(link.weight, link.kind == WON) for link in ended], 1.0)
     for tool, row in ROW.items():
         siblings = {other for other, at in ROW.items() if domain[at] == domain[row]}
         of_domain = rate([(link.weight, link.kind == WON) for link in ended if link.tool in siblings], everything)
@@ -141,6 +141,13 @@ def test_the_rate_of_success_is_shrunk_from_nearby_to_the_tool_its_domain_and_al
         near = [float(np.exp(SHARPNESS * (vectors[link.query] @ query - 1.0))) for link in own]
         weighed = [(w * link.weight, link.kind == WON) for w, link in zip(near, own, strict=True)]
         assert found[row] == pytest.approx(rate(weighed, of_tool), abs=1e-5)
+
+
+def test_a_failure_alone_does_not_make_every_tool_look_useless() -> None:
+    vectors = directions(1)
+    rates = memory(vectors, [Link(0, "a", 1.0, kind=LOST)]).scores(vectors[0]).success_rate
+    assert rates[ROW["a"]] < rates[ROW["b"]]
+    assert rates[ROW["b"]] >= 0.6
 
 
 def test_a_newcomer_that_succeeds_more_often_overtakes_by_its_rate_in_a_few_calls() -> None:
