@@ -7,16 +7,12 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.card_text import query_text
 from serving.bundle import ABSTENTION, RELEVANCE, Reranker
 from serving.conformal import MENU_RISK
-from serving.cross_encoder import corrected
-from serving.evidence import Floats, reading_order
 from serving.features import features
 from training.abstention import Scored, fit_abstention
 from training.head import (
@@ -34,9 +30,9 @@ from training.head import (
 from training.material import head_requests, short_past
 from training.menu_risk import learn_menu_risk
 from training.metrics import bootstrap_interval, expected_calibration_error, paired_difference_interval
-from training.rerankers import cross_encoder_of, drop_reranker_files
+from training.rerankers import Readings, drop_reranker_files
 from training.tracking import Run
-from training.workshop import Workshop, workers
+from training.workshop import Workshop
 
 log = logging.getLogger("toolcrib")
 
@@ -66,10 +62,11 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     new_tools = newcomers(shop)
     unlogged, rivals = head_requests(shop.material, chosen, new_tools)
     lately = replace(shop.material, usage=short_past(shop.material.usage, new_tools, recipe.seed), memories={})
+    readings = Readings(shop)
     views = Views(
-        logged=_reranked(shop, chosen, requests, candidates),
-        unlogged=_reranked(shop, chosen, unlogged, rivals),
-        short=_reranked(shop, chosen, *head_requests(lately, chosen)),
+        logged=readings.add(chosen, requests, candidates),
+        unlogged=readings.add(chosen, unlogged, rivals),
+        short=readings.add(chosen, *head_requests(lately, chosen)),
         new=np.array([any(tool in new_tools for tool, _ in shop.decisions[i].tools) for i in chosen], np.bool_),
     )
     views = _choose_reranker(shop, views, partial(fit_relevance, regularisation=part.regularisation, calibrate=False))
@@ -94,7 +91,7 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     (shop.folder / MENU_RISK).write_text(risk.model_dump_json() + "\n", encoding="utf-8")
     figures["menu_least_alpha_warm"], figures["menu_least_alpha_cold"] = risk.warm.least, risk.cold.least
     figures["relevance_onnx_diff"] = export_head(head, shop.folder / RELEVANCE, RELEVANCE_WIDTH)
-    _learn_abstention(shop, list(zip(views.logged, relevant, strict=True)), chosen, head)
+    _learn_abstention(shop, readings, list(zip(views.logged, relevant, strict=True)), chosen, head)
     drop_reranker_files(shop)
     run.metrics(figures)
 
@@ -148,37 +145,6 @@ def _tells(request: Request) -> bool:
     return bool((request.right & sure).any() and (~request.right & sure).any())
 
 
-def _reranked(
-    shop: Workshop, chosen: Sequence[int], requests: list[Request], candidates: Sequence[NDArray[np.int64]]
-) -> list[Request]:
-    """The requests with the scores of the rerankers that may serve."""
-    recipe = shop.recipe
-    assert shop.encoder is not None
-    goals = [query_text(shop.decisions[i].goal) for i in chosen]
-    if shop.weights is not None and shop.card_tokens is not None:
-        states = (
-            shop.encoder.encode(goals, recipe.retriever.max_query_tokens, states=True, workers=workers()).states or []
-        )
-        scored = [
-            shop.weights.scores(state, shop.card_tokens, rows, request.signals.cosine)
-            for state, rows, request in zip(states, candidates, requests, strict=True)
-        ]
-        requests = [_with(request, "interaction", scores) for request, scores in zip(requests, scored, strict=True)]
-    if shop.reranker_graph:
-        reranker, texts = cross_encoder_of(shop), shop.card_texts
-        for place, (goal, rows) in enumerate(zip(goals, candidates, strict=True)):
-            seen = requests[place].signals
-            read = reading_order(seen, recipe.cross_encoder.depth)
-            logits, _ = reranker.scores(goal, [texts[row] for row in rows[read]])
-            requests[place] = _with(requests[place], "cross", corrected(seen.cosine, logits, read))
-    return requests
-
-
-def _with(request: Request, name: str, scores: Floats) -> Request:
-    changed: dict[str, Any] = {name: scores}
-    return replace(request, signals=replace(request.signals, **changed))
-
-
 _SIGNAL: dict[Reranker, str] = {"interaction": "interaction", "cross_encoder": "cross"}
 """Which signal each reranker gives the head."""
 
@@ -211,7 +177,9 @@ def _choose_reranker(shop: Workshop, views: Views, fit: Fitter) -> Views:
     return best[2]
 
 
-def _learn_abstention(shop: Workshop, answered: list[Scored], chosen: Sequence[int], head: Classifier) -> None:
+def _learn_abstention(
+    shop: Workshop, readings: Readings, answered: list[Scored], chosen: Sequence[int], head: Classifier
+) -> None:
     """Whether anything fits: from logged requests that nothing fitted, and from `chosen` ones without their tools."""
     part, figures = shop.recipe.head, shop.figures["validation"]
 
@@ -220,8 +188,7 @@ def _learn_abstention(shop: Workshop, answered: list[Scored], chosen: Sequence[i
         if not which:
             return []
         requests, candidates = head_requests(shop.material, which, removed=removed)
-        requests = _reranked(shop, which, requests, candidates)
-        requests = without(requests, *(signal for name, signal in _SIGNAL.items() if name != shop.reranker))
+        requests = readings.add(which, requests, candidates, wanted=[shop.reranker])
         return [(request, probabilities(head, features(request.signals))) for request in requests]
 
     nothing = shop.chosen("train", "valid", "cold", answered=False)[: part.max_requests]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Container, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.card_text import query_text
-from serving.bundle import INTERACTION, RERANKER, TOKENIZER, int8_name, save_arrays
+from serving.bundle import INTERACTION, RERANKER, TOKENIZER, Reranker, int8_name, save_arrays
 from serving.cross_encoder import RERANKER_TOKENIZER, CrossEncoderReranker, corrected
+from serving.evidence import Floats, reading_order
 from serving.interaction import InteractionWeights
 from training.cross_encoder import (
     CrossEncoderSettings,
@@ -18,6 +24,7 @@ from training.cross_encoder import (
     mistakes,
     train_cross_encoder,
 )
+from training.head import Request
 from training.interaction import InteractionSettings, as_arrays, train_interaction
 from training.material import interaction_examples
 from training.tracking import Run
@@ -141,6 +148,69 @@ def cross_encoder_of(shop: Workshop) -> CrossEncoderReranker:
         own if own.is_file() else shop.folder / TOKENIZER,
         max_pair_tokens=shop.recipe.cross_encoder.max_pair_tokens,
     )
+
+
+class Readings:
+    """What the rerankers say of requests and candidates. The views of a request share most pairs: each is read once."""
+
+    def __init__(self, shop: Workshop) -> None:
+        assert shop.encoder is not None
+        self._shop, self._encoder, self._texts = shop, shop.encoder, shop.card_texts
+        self._reader = cross_encoder_of(shop) if shop.reranker_graph else None
+        self._states: dict[str, Floats] = {}
+        self._logits: dict[tuple[str, int], float] = {}
+
+    def add(
+        self,
+        chosen: Sequence[int],
+        requests: list[Request],
+        candidates: Sequence[NDArray[np.int64]],
+        wanted: Container[Reranker] = frozenset[Reranker](["interaction", "cross_encoder"]),
+    ) -> list[Request]:
+        """The requests, those of the `chosen` decisions in order, with the scores of the `wanted` that were trained."""
+        shop = self._shop
+        goals = [query_text(shop.decisions[i].goal) for i in chosen]
+        if "interaction" in wanted and shop.weights is not None and shop.card_tokens is not None:
+            scored = [
+                shop.weights.scores(state, shop.card_tokens, rows, request.signals.cosine)
+                for state, rows, request in zip(self._states_of(goals), candidates, requests, strict=True)
+            ]
+            requests = [_with(request, "interaction", scores) for request, scores in zip(requests, scored, strict=True)]
+        if "cross_encoder" in wanted and self._reader is not None:
+            depth = shop.recipe.cross_encoder.depth
+            read = [reading_order(request.signals, depth) for request in requests]
+            logits = self._logits_of(goals, [rows[places] for rows, places in zip(candidates, read, strict=True)])
+            requests = [
+                _with(request, "cross", corrected(request.signals.cosine, of, places))
+                for request, of, places in zip(requests, logits, read, strict=True)
+            ]
+        return requests
+
+    def _states_of(self, goals: Sequence[str]) -> list[Floats]:
+        fresh = [goal for goal in dict.fromkeys(goals) if goal not in self._states]
+        most = self._shop.recipe.retriever.max_query_tokens
+        made = self._encoder.encode(fresh, most, states=True, workers=workers()).states or []
+        self._states |= zip(fresh, made, strict=True)
+        return [self._states[goal] for goal in goals]
+
+    def _logits_of(self, goals: Sequence[str], rows: Sequence[NDArray[np.int64]]) -> list[Floats]:
+        """A logit (k,) for each of a goal's rows."""
+        reader, pairs = self._reader, [[(goal, int(row)) for row in of] for goal, of in zip(goals, rows, strict=True)]
+        assert reader is not None
+        fresh: dict[str, list[int]] = {}
+        for goal, row in dict.fromkeys(pair for of in pairs for pair in of):
+            if (goal, row) not in self._logits:
+                fresh.setdefault(goal, []).append(row)
+        with ThreadPoolExecutor(workers()) as pool:
+            read = pool.map(lambda goal: reader.scores(goal, [self._texts[row] for row in fresh[goal]])[0], fresh)
+            for (goal, of), logits in zip(fresh.items(), read, strict=True):
+                self._logits |= zip([(goal, row) for row in of], logits.tolist(), strict=True)
+        return [np.array([self._logits[pair] for pair in of], np.float32) for of in pairs]
+
+
+def _with(request: Request, name: str, scores: Floats) -> Request:
+    changed: dict[str, Any] = {name: scores}
+    return replace(request, signals=replace(request.signals, **changed))
 
 
 def drop_reranker_files(shop: Workshop) -> None:
