@@ -20,13 +20,13 @@ from training.evaluation import rankings_of
 from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
 
 FIGURES = ("recall@5", "recall@10", "ndcg@10")
-BASELINE = "rrf"
+BASELINES = ("bm25", "dense", "rrf")
 
 Rows = dict[str, list[dict[str, float]]]
 
 
 def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query]) -> Rows:
-    """Rung -> the ranking metrics of each query, in order.
+    """Rung -> the ranking metrics of each query, in order, and `cold`: 1 where no right tool has a past.
 
     Beside the rungs of an evaluation: `steps, in turn` is what serves several subgoals, each giving its best tool in
     turn; `steps, any` ranks by the chance that the tool serves any of them, 1 - prod(1 - relevance).
@@ -45,7 +45,8 @@ def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query]) -> R
         rankings["steps, in turn"] = select_several(selector, steps, request_id="steps").ranking
         rankings["steps, any"] = serving_any(apart)
         for rung, ranking in rankings.items():
-            rows.setdefault(rung, []).append(ranking_metrics(ranking, query))
+            cold = selector.bundle is None or query.right.isdisjoint(selector.bundle.usage.served)
+            rows.setdefault(rung, []).append(ranking_metrics(ranking, query) | {"cold": float(cold)})
     return rows
 
 
@@ -59,28 +60,34 @@ def serving_any(steps: Sequence[Slice]) -> tuple[str, ...]:
 
 
 def step_report(rows: Mapping[str, Sequence[Mapping[str, float]]], seed: int) -> dict[str, Any]:
-    """Rung -> figure -> mean, interval over tasks, and the paired difference to the fused untrained rung."""
+    """Group (all, cold) -> rung -> figure -> mean, interval over tasks, and the paired difference to each baseline."""
     report: dict[str, Any] = {}
-    for rung, of in rows.items():
-        report[rung] = {}
-        for figure in FIGURES:
-            ours = np.array([row[figure] for row in of])
-            theirs = np.array([row[figure] for row in rows[BASELINE]])
-            report[rung][figure] = {
-                "mean": float(ours.mean()),
-                "interval": bootstrap_interval(ours, seed),
-                "difference": float((ours - theirs).mean()),
-                "difference_interval": paired_difference_interval(ours, theirs, seed),
-            }
+    for group in ("all", "cold"):
+        of = {rung: [row for row in those if group == "all" or row["cold"]] for rung, those in rows.items()}
+        if any(of.values()):
+            report[group] = {rung: {figure: _figure(of, rung, figure, seed) for figure in FIGURES} for rung in of}
     return report
 
 
+def _figure(rows: Mapping[str, Sequence[Mapping[str, float]]], rung: str, figure: str, seed: int) -> dict[str, Any]:
+    values = {name: np.array([row[figure] for row in rows[name]]) for name in (rung, *BASELINES) if name in rows}
+    against = {
+        name: (float((values[rung] - theirs).mean()), *paired_difference_interval(values[rung], theirs, seed))
+        for name, theirs in values.items()
+        if name != rung
+    }
+    return {"mean": float(values[rung].mean()), "interval": bootstrap_interval(values[rung], seed), "against": against}
+
+
 def show_steps(report: Mapping[str, Any]) -> None:
-    for rung, figures in report.items():
-        cells = [
-            f"{name} {100 * f['mean']:.1f} [{100 * f['interval'][0]:.1f}, {100 * f['interval'][1]:.1f}] "
-            f"({100 * f['difference']:+.1f} [{100 * f['difference_interval'][0]:+.1f}, "
-            f"{100 * f['difference_interval'][1]:+.1f}])"
-            for name, f in figures.items()
-        ]
-        print(f"{rung:16s} {'  '.join(cells)}")
+    for group, rungs in report.items():
+        for rung, figures in rungs.items():
+            for name, f in figures.items():
+                low, high = f["interval"]
+                against = [
+                    f"{x} {100 * d:+.1f} [{100 * a:+.1f}, {100 * b:+.1f}]" for x, (d, a, b) in f["against"].items()
+                ]
+                print(
+                    f"{group:5s} {rung:15s} {name:10s} {100 * f['mean']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+                    f"  against {', '.join(against)}"
+                )

@@ -40,8 +40,9 @@ class RetrieverPart(_Part):
     freeze_layers: int = Field(default=0, ge=0)
     hard_negatives: int = Field(default=0, ge=0, le=4)
     max_pairs: int = Field(default=20_000, ge=1)
-    max_query_tokens: int = Field(default=64, ge=8, le=512)
+    max_query_tokens: int = Field(default=128, ge=8, le=512)
     max_card_tokens: int = Field(default=64, ge=8, le=512)
+    max_tuning_tokens: int = Field(default=64, ge=8, le=512)
 
 
 class CrossEncoderPart(_Part):

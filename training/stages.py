@@ -47,7 +47,7 @@ def tune_retriever(shop: Workshop) -> None:
             epochs=part.epochs,
             batch_size=part.batch_size,
             learning_rate=part.learning_rate,
-            max_tokens=max(part.max_query_tokens, part.max_card_tokens),
+            max_tokens=part.max_tuning_tokens,
             freeze_layers=part.freeze_layers,
             scale=part.scale,
             seed=shop.recipe.seed,
