@@ -33,7 +33,7 @@ from serving.lexical import LexicalIndex, LexicalScores
 from serving.memory import Usage
 from toolcrib.demo_data import recipe_for
 from training.base import base_bundle
-from training.decisions import Decision, gather_decisions, same_names
+from training.decisions import Decision, Ended, gather_decisions, gather_history, same_names
 from training.head import Request, first_day, fit_relevance, probabilities, without
 from training.material import Material, head_requests, remember, short_past
 from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
@@ -55,12 +55,13 @@ HEAD_SIGNALS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """A set, how its bundle was trained, and every request: those of the log, then the `count` that measure."""
+    """A set, how its bundle was trained, its requests (those of the log, then those that measure), how calls ended."""
 
     of: Set
     how: Recipe
     logged: Sequence[Decision]
     asked: Sequence[Decision]
+    history: Sequence[Ended] = ()
 
 
 class NoLexical(LexicalIndex):
@@ -103,7 +104,7 @@ def ablation(name: str, given: argparse.Namespace) -> dict[str, Any]:
         Decision(query.text, -1 - i, "", None, tuple((g, 1.0) for g in query.gold), (), None, "valid", True)
         for i, query in enumerate(of.queries)
     ]
-    experiment = Experiment(of, how, logged, asked)
+    experiment = Experiment(of, how, logged, asked, gather_history(mined, logged))
     past = bundle.usage.served
     seen = np.array([not query.right.isdisjoint(past) for query in of.queries], np.bool_)
     lines = gains_by_line(experiment, bundle)
@@ -143,16 +144,18 @@ def material(of: Experiment, encoder: Encoder) -> Material:
     cards = encode_cards(encoder, of.of.catalog.cards, part.max_card_tokens).vectors
     decisions = [*of.logged, *of.asked]
     vectors = encoder.encode([query_text(d.goal) for d in decisions], part.max_query_tokens).vectors
+    ended = encoder.encode([query_text(one.goal) for one in of.history], part.max_query_tokens).vectors
     index: Index = index_of(of.of.catalog, cards, None)
     return Material(
         catalog=of.of.catalog,
         index=index,
         decisions=decisions,
         vectors=vectors,
-        usage=remember(of.logged, vectors[: len(of.logged)], of.how.usage_half_life_days),
+        usage=remember(of.logged, vectors[: len(of.logged)], of.how.usage_half_life_days, (of.history, ended)),
         equivalents={tool: frozenset(others) for tool, others in of.how.mining.equivalents.items()},
         same_name=same_names(of.of.catalog),
         candidates=40,
+        unshown_weight=of.how.head.unshown_weight,
     )
 
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.latency import resized
 from data.jsonl import load_catalog, load_queries
-from serving.bundle import load_bundle
-from serving.index import CARDS, index_of, load_models
+from serving.bundle import CARDS, load_bundle
+from serving.index import index_of, load_models
 from serving.interaction import CardTokens
 
 EMBEDDED = 300

@@ -67,13 +67,13 @@ def main() -> None:
     print(f"reranker: {bundle.manifest.reranker}{depth}; {len(texts)} queries, one thread, ms (p50 / p95)")
     for size in SIZES:
         print(f"{size:,} tools")
-        for stage, ms in stages[size].items():
-            print(f"  {stage:<10} {np.percentile(ms, 50):7.2f} / {np.percentile(ms, 95):7.2f}")
+        for stage, took in stages[size].items():
+            print(f"  {stage:<10} {np.percentile(took, 50):7.2f} / {np.percentile(took, 95):7.2f}")
     torch_ms = np.array(whole["MiniLM in torch, one query"])
-    for name, ms in whole.items():
-        ratio = np.median(np.array(ms) / torch_ms)
+    for name, of in whole.items():
+        ratio = np.median(np.array(of) / torch_ms)
         print(
-            f"{name:<28} {np.percentile(ms, 50):7.2f} / {np.percentile(ms, 95):7.2f}   {ratio:.2f} of MiniLM in torch"
+            f"{name:<28} {np.percentile(of, 50):7.2f} / {np.percentile(of, 95):7.2f}   {ratio:.2f} of MiniLM in torch"
         )
     small, large = (np.array(whole[f"select, {size:,} tools"]) for size in SIZES)
     print(f"10,000 tools against 1,000: {np.median(large / small):.2f} times, median of pairs")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import sets
-from benchmarks.ablation import Experiment, Gains, material, requests_of
+from benchmarks.ablation import Experiment, Gains, material, requests_of, together
 from benchmarks.sets import Set
 from data.jsonl import load_traces
 from data.mining.miner import Mined, mine
@@ -23,7 +23,7 @@ from serving.bundle import TOKENIZER, load_bundle
 from serving.encoder import Encoded, Encoder
 from serving.features import features
 from training.decisions import Decision, gather_decisions
-from training.head import Classifier, Request, first_day, fit_relevance, probabilities
+from training.head import Classifier, Request, fit_relevance, probabilities
 from training.heads import LEAST_REQUESTS
 from training.held_out import queries_from_traces
 from training.material import head_requests
@@ -90,7 +90,8 @@ def taught(of: Set, mined: Mined | None, how: Recipe, encoder: Remembering) -> T
     split = how.split
     shares = {"valid_share": split.valid_share, "cold_share": split.cold_share}
     logged = gather_decisions(mined, **shares, seed=how.seed) if mined is not None else []
-    read = [replace(decision, wrong=()) for decision in logged]  # neither memory nor head learns from those
+    # the head reads what was passed over only where it knows the menu, and the memory never
+    read = [decision if decision.menu_known else replace(decision, wrong=()) for decision in logged]
     asked = tuple(query.qid for query in of.queries)
     known = (of.catalog.version, asked, how.model_dump_json(), tuple(map(repr, read)))
     if known not in encoder.taught:
@@ -106,12 +107,11 @@ def _taught(of: Set, logged: Sequence[Decision], read: Sequence[Decision], how: 
     ]
     experiment = Experiment(of, how, logged, asked)
     made = material(experiment, encoder)
-    on_record, unlogged = requests_of(experiment, made)
-    headed = len({request.group for request in on_record if telling(request)}) >= LEAST_REQUESTS
+    views = requests_of(experiment, made)
+    headed = len({request.group for request in views[0] if telling(request)}) >= LEAST_REQUESTS
     head: Classifier = None
     if headed:
-        learned = [*on_record, *unlogged, *first_day(on_record)]
-        head = fit_relevance(learned, regularisation=how.head.regularisation, calibrate=False)
+        head = fit_relevance(together(views), regularisation=how.head.regularisation, calibrate=False)
     gains, in_order, ranks = [], [], []
     for query, request, rows in zip(
         of.queries, *head_requests(made, range(len(logged), len(made.decisions))), strict=True

@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from benchmarks.sets import Set, renamed
 from data.catalog import Catalog
 from data.importers import import_catalog
 from data.importers.bfcl import load_bfcl
-from data.jsonl import load_traces
+from data.jsonl import load_queries, load_traces
 from data.queries import Query
 from serving.bundle import load_bundle
 from serving.embedding_cache import EmbeddingCache
@@ -99,7 +100,9 @@ def centres(index: Index, rows: Rows) -> tuple[Floats, Floats]:
     sums = np.zeros((int(index.domain.max()) + 1, index.vectors.shape[1]), np.float32)
     np.add.at(sums, index.domain[rows], index.vectors[rows])
     length = np.linalg.norm(sums, axis=1, keepdims=True)
-    return sums / np.where(length > 0, length, 1), np.where(length[:, 0] > 0, 0.0, -np.inf).astype(np.float32)
+    return np.divide(sums, length, out=sums, where=length > 0), np.where(length[:, 0] > 0, 0.0, -np.inf).astype(
+        np.float32
+    )
 
 
 def _dense(found: Evidence) -> Floats:
@@ -263,7 +266,7 @@ def together(data: Path, metatool_queries: int = 400) -> Set:
     parts = {
         "livemcp": Set(live[0].catalog, (), tuple(query for of in live for query in of.queries)),
         "stabletoolbench": sets.stabletoolbench(data),
-        "sealtools": Set(seal.catalog, (), tuple(sets.load_queries(data / "sealtools" / "queries.jsonl"))),
+        "sealtools": Set(seal.catalog, (), tuple(load_queries(data / "sealtools" / "queries.jsonl"))),
         "metatool": Set(sets.metatool(data).catalog, (), sets.metatool(data).queries[:metatool_queries]),
         "github": Set(import_catalog(data / "github-mcp" / "tools_list.json", "mcp", domain="github")[0], (), ()),
         "bfcl": Set(load_bfcl().catalog, (), ()),
@@ -296,11 +299,11 @@ def comparisons(data: Path, bundles: Path | None) -> dict[str, Callable[[], tupl
     stable = sets.stabletoolbench(data)
     large: dict[Path | None, Case] = {}
 
-    def of_all(bundle: Path | None, name: str) -> list[Case]:
+    def of_all(bundle: Path | None, name: str, headed: bool) -> tuple[list[Case], bool]:
         if bundle not in large:
             large[bundle] = loaded(bundle, together(data))
         queries = tuple(query for query in large[bundle].queries if query.qid.startswith(f"{name}/"))
-        return [Case(large[bundle].selector, queries)]
+        return [Case(large[bundle].selector, queries)], headed
 
     def every_fold(of: Sequence[Set]) -> Set:
         return Set(of[0].catalog, (), tuple(query for one in of for query in one.queries))
@@ -309,7 +312,7 @@ def comparisons(data: Path, bundles: Path | None) -> dict[str, Callable[[], tupl
         return [loaded(folder / f"livemcpbench-{n}" / "bundle-0", named_live(one)) for n, one in enumerate(of)]
 
     def seal() -> Set:
-        return Set(sets.sealtools(data).catalog, (), tuple(sets.load_queries(data / "sealtools" / "queries.jsonl")))
+        return Set(sets.sealtools(data).catalog, (), tuple(load_queries(data / "sealtools" / "queries.jsonl")))
 
     base = base_bundle()
     made: dict[str, Callable[[], tuple[list[Case], bool]]] = {
@@ -319,7 +322,7 @@ def comparisons(data: Path, bundles: Path | None) -> dict[str, Callable[[], tupl
         "sealtools, untrained": lambda: ([loaded(base, seal())], False),
     }
     for name in ("livemcp", "stabletoolbench", "sealtools", "metatool"):
-        made[f"all sets together, queries of {name}, untrained"] = lambda name=name: (of_all(base, name), False)
+        made[f"all sets together, queries of {name}, untrained"] = partial(of_all, base, name, False)
     if bundles is not None:
         trained = bundles / "base" / "bundle-0"
         made |= {
@@ -328,13 +331,14 @@ def comparisons(data: Path, bundles: Path | None) -> dict[str, Callable[[], tupl
             "stabletoolbench": lambda: ([loaded(trained, stable)], True),
         }
         for name in ("livemcp", "stabletoolbench"):
-            made[f"all sets together, queries of {name}"] = lambda name=name: (of_all(trained, name), True)
+            made[f"all sets together, queries of {name}"] = partial(of_all, trained, name, True)
     return made
 
 
 def latencies(data: Path, rounds: int = 300) -> dict[str, dict[str, float]]:
     """p50 and p95 in ms of the processor, of scoring and gathering, by catalog size and line, on the same queries."""
-    every, times = together(data), {}
+    every = together(data)
+    times: dict[str, list[float]] = {}
     draw = np.random.default_rng(0)
     texts = [query.text for query in every.queries]
     texts = [texts[i] for i in draw.choice(len(texts), rounds, replace=False)]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from data.catalog import Catalog
+from data.context import MAX_SUBGOALS
 from data.queries import Query
 from serving.selector import Selector
 from serving.settings import SelectorSettings
-from serving.several import MAX_SUBGOALS, select_several
+from serving.several import select_several
 from serving.slice import Slice
 from serving.splitting import split
 from training.base import base_bundle
