@@ -46,7 +46,9 @@ def evidence(
 ) -> Evidence:
     """All scores for one query; see UsageMemory.scores for `allowed` and `forget`, LexicalIndex.scores for `tenant`."""
     cosine = cosines(index.vectors, vector) if vector is not None and index.vectors is not None else None
-    usage = memory.scores(vector, allowed, forget=forget) if memory is not None and vector is not None else None
+    usage = None
+    if memory is not None and vector is not None:
+        usage = memory.scores(vector, allowed, forget=forget, cosine=cosine)
     return Evidence(index.lexical.scores(query, tenant), cosine, usage)
 
 

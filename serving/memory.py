@@ -156,18 +156,23 @@ class UsageMemory:
         self._shrunk = _shrink(cards[self._used], sums)
 
     def scores(
-        self, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None = None, *, forget: int | None = None
+        self,
+        query: NDArray[np.float32],
+        allowed: NDArray[np.bool_] | None = None,
+        *,
+        forget: int | None = None,
+        cosine: NDArray[np.float32] | None = None,
     ) -> UsageScores:
         """Scores of every tool for one unit query vector (d,).
 
         `allowed` (n,): the past of other tools takes no part, so that it can neither be seen nor felt. `forget` names
         a group of past subgoals to leave out, exactly as if it had never been logged: a training query must not find
-        itself in the past.
+        itself in the past. `cosine` (n,): of the query to every card, where that is known already.
         """
         n = len(self._cards)
         centroid = np.zeros(n, np.float32)
         centroid[self._used] = cosines(self._centroids, query)
-        shrunk = cosines(self._cards, query)
+        shrunk = cosines(self._cards, query) if cosine is None else cosine.copy()
         shrunk[self._used] = cosines(self._shrunk, query)
         counts, near = self.counts, cosines(self._vectors, query)
         gone = np.zeros(len(near), np.bool_) if forget is None else self._group == forget

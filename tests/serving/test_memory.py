@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from serving.cosine import cosines
 from serving.memory import (
     HISTORY_PRIOR,
     LOST,
@@ -166,6 +167,16 @@ def test_votes_and_the_share_of_nothing_are_shares_of_one_whole(all_links: list[
     good = [link for link in all_links if link.kind == SERVED and link.tenant == ""]
     assert float(scores.vote.sum()) + scores.nothing == pytest.approx(1.0 if good else 0.0, abs=1e-5)
     assert (scores.vote >= 0).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(links, max_size=14), st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 50))
+def test_cosines_that_are_known_already_change_nothing(all_links: list[Link], gone: int | None, seed: int) -> None:
+    query, past = directions(1, seed + 100)[0], memory(directions(8, seed), all_links)
+    known = cosines(CARDS, query)
+    kept = known.copy()
+    assert_equal(past.scores(query, forget=gone), past.scores(query, forget=gone, cosine=known))
+    np.testing.assert_array_equal(known, kept)
 
 
 def test_without_any_past_every_tool_scores_by_its_card_alone() -> None:
