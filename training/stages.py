@@ -25,7 +25,7 @@ from training.cross_encoder import mistakes
 from training.decisions import Decision, Ended, times
 from training.encoders import export_encoder
 from training.material import Material, remember
-from training.recipe import base_path
+from training.recipe import Recipe, base_path
 from training.retriever import Key, Pair, RetrieverSettings, train_retriever
 from training.tracking import Run
 from training.workshop import PARITY_TEXTS, Workshop, check_parity, first_ndcg, good_rows, workers
@@ -40,6 +40,7 @@ def tune_retriever(shop: Workshop) -> None:
     """Fine-tune the base model on the requests of the training side; the part that several processes share."""
     part = shop.recipe.retriever
     model = _load_base(shop.recipe.base_model)
+    _check_room(shop.recipe, model)
     pairs = _pairs(shop, model)
     log.info("retriever: %d pairs, %g epochs", len(pairs), part.epochs)
     if part.epochs > 0 and pairs:
@@ -84,6 +85,24 @@ def _load_base(base_model: str) -> SentenceTransformer:
     except (OSError, ValueError, KeyError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise RecipeError(f"base_model {base_model}: cannot be loaded: {reason}") from error
+
+
+def _check_room(recipe: Recipe, model: SentenceTransformer) -> None:
+    """Raise RecipeError for limits above the base's positions: a served encoder would fail, on long texts alone."""
+    bert = model[0].auto_model
+    positions = getattr(bert.config, "max_position_embeddings", None)
+    if positions is None:
+        return
+    room = positions - (getattr(bert.embeddings, "padding_idx", -1) + 1)  # RoBERTa and MPNet count from there
+    limits = {
+        "retriever.max_query_tokens": recipe.retriever.max_query_tokens,
+        "retriever.max_card_tokens": recipe.retriever.max_card_tokens,
+        "retriever.max_tuning_tokens": recipe.retriever.max_tuning_tokens,
+        "cross_encoder.max_pair_tokens": recipe.cross_encoder.max_pair_tokens if recipe.cross_encoder.epochs else 0,
+    }
+    over = [f"'{name}' is {limit}" for name, limit in limits.items() if limit > room]
+    if over:
+        raise RecipeError(f"base_model {recipe.base_model} reads at most {room} tokens, but {' and '.join(over)}")
 
 
 def _pairs(shop: Workshop, model: SentenceTransformer) -> list[Pair]:

@@ -287,6 +287,15 @@ def test_a_base_that_cannot_be_loaded_is_a_recipe_error(train_on: Train, tmp_pat
     assert left_behind(tmp_path / "out") == []
 
 
+def test_limits_above_the_bases_positions_are_a_recipe_error(train_on: Train, tmp_path: Path) -> None:
+    wish = {"epochs": 1, "max_query_tokens": 129, "max_card_tokens": 128, "max_tuning_tokens": 300}
+    with pytest.raises(
+        RecipeError, match=r"at most 128 tokens, but '[a-z._]*query_tokens' is 129 and .*tuning.* is 300$"
+    ):
+        train_on(tiny.traces(), retriever=wish)
+    assert left_behind(tmp_path / "out") == []
+
+
 def test_a_missing_log_is_refused_by_name(trained: Trained, tmp_path: Path, new_store: NewStore) -> None:
     with pytest.raises(InputError, match=r"nowhere\.parquet"):
         train(
