@@ -108,7 +108,10 @@ def base_sets(given: argparse.Namespace) -> Set:
 def run_stabletoolbench(given: argparse.Namespace) -> dict[str, Any]:
     of = sets.stabletoolbench(given.data)
     bundle = given.out / "base" / f"bundle-{given.seed}"
-    return evaluate(bundle, of.catalog, of.queries, allow_foreign_catalog=True, seed=given.seed)
+    report = evaluate(bundle, of.catalog, of.queries, allow_foreign_catalog=True, seed=given.seed)
+    steps = step_report(measure_steps(bundle, of.catalog, of.queries, foreign=True), given.seed)
+    show_steps(steps)
+    return {**report, "steps": steps}
 
 
 def run_livemcpbench(given: argparse.Namespace) -> dict[str, Any]:

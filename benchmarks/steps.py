@@ -1,4 +1,4 @@
-"""Whole tasks in steps: each step of a task is asked by itself, and the answers are merged in two ways."""
+"""Whole tasks in steps: each step of a task is asked by itself, with and without the whole, and the answers merged."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from typing import Any
 import numpy as np
 
 from data.catalog import Catalog
-from data.context import MAX_SUBGOALS
+from data.context import MAX_SUBGOALS, Subgoal
 from data.queries import Query
 from serving.selector import Selector
 from serving.settings import SelectorSettings
 from serving.several import select_several
-from serving.slice import Slice
 from serving.splitting import split
 from training.base import base_bundle
 from training.evaluation import rankings_of
 from training.metrics import bootstrap_interval, paired_difference_interval, ranking_metrics
 
 FIGURES = ("recall@5", "recall@10", "ndcg@10")
-BASELINES = ("bm25", "dense", "rrf")
+BASELINES = ("bm25", "dense", "rrf", "selector")
 
 Rows = dict[str, list[dict[str, float]]]
 
 
-def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query]) -> Rows:
+def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query], *, foreign: bool = False) -> Rows:
     """Rung -> the ranking metrics of each query, in order, and `cold`: 1 where no right tool has a past.
 
-    Beside the rungs of an evaluation: `steps, in turn` is what serves several subgoals, each giving its best tool in
-    turn; `steps, any` ranks by the chance that the tool serves any of them, 1 - prod(1 - relevance).
+    Beside the rungs of an evaluation: `steps` are those of the rules, as `select_several` merges them; `and the whole`
+    has the whole task beside them, as a service serves a text that it is to split. `foreign`: of another catalog.
     """
-    settings = SelectorSettings(explore_rate=0.0)
+    settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=foreign)
     selector = Selector.load(bundle, catalog, settings=settings)
     base = base_bundle()
     open_settings = SelectorSettings(explore_rate=0.0, allow_foreign_catalog=True)
@@ -41,23 +40,14 @@ def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query]) -> R
     for query in queries:
         whole = selector.select(query.text, request_id="steps")
         steps = split(query.text)[:MAX_SUBGOALS]
-        apart = [selector.select(step, request_id="steps") for step in steps]
+        task = Subgoal(goal=query.text) if len(steps) > 1 else None
         rankings = rankings_of(query, whole, selector, untrained)
-        rankings["steps, in turn"] = select_several(selector, steps, request_id="steps").ranking
-        rankings["steps, any"] = serving_any(apart)
+        rankings["steps"] = select_several(selector, steps, request_id="steps").ranking
+        rankings["and the whole"] = select_several(selector, steps, whole=task, request_id="steps").ranking
         for rung, ranking in rankings.items():
             cold = selector.bundle is None or query.right.isdisjoint(selector.bundle.usage.served)
             rows.setdefault(rung, []).append(ranking_metrics(ranking, query) | {"cold": float(cold)})
     return rows
-
-
-def serving_any(steps: Sequence[Slice]) -> tuple[str, ...]:
-    """Tools by the chance that they serve one step or more, as if the steps were independent."""
-    missed: dict[str, float] = {}
-    for step in steps:
-        for tool, relevance in next((r.scores for r in step.record if r.stage == "relevance"), {}).items():
-            missed[tool] = missed.get(tool, 1.0) * (1.0 - relevance)
-    return tuple(sorted(missed, key=lambda tool: (missed[tool], tool)))
 
 
 def step_report(rows: Mapping[str, Sequence[Mapping[str, float]]], seed: int) -> dict[str, Any]:

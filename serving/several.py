@@ -3,6 +3,8 @@
 The menu keeps the limits that any menu keeps (tools, tokens, core tools, registry order). Each subgoal gives its best
 tool first, so that no step crowds out another; the rest follows by the chance to serve any of the steps. A tool that
 serves several steps is shown once. Where nothing fits one step, that step gives nothing, and the others stand.
+
+The text that steps were split from is judged beside them: a step alone often no longer says what it is about.
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ def select_several(
     subgoals: Sequence[Subgoal | str],
     caller: Caller | None = None,
     *,
+    whole: Subgoal | None = None,
     request_id: str = "",
     max_tools: int | None = None,
     token_budget: int | None = None,
 ) -> Slice:
     """Decide which tools to show for several subgoals of one caller; for a single one, what `selector.select` decides.
+
+    `whole`: the request that the subgoals were split from. Its candidates take part as a step's do, but it is no part
+    of the slice, and what it lacks is nobody's advice; the slice's own goal is its.
 
     `parts` of the slice has each subgoal's own ranking, relevance and abstention. The verdict on a tool is the
     strictest of those for the subgoals that it is shown for. The slice's own subgoal reads, or writes, where all of
@@ -50,7 +56,7 @@ def select_several(
     limits, request_id, run = selector.limits(max_tools, token_budget), request_id or uuid.uuid4().hex, Run()
     down = selector.down  # one moment for all
     known: dict[Subgoal | str, Judged] = {}
-    for subgoal in subgoals:
+    for subgoal in [*subgoals, *([] if whole is None else [whole])]:
         if subgoal not in known:
             known[subgoal] = told_what_is_missing(selector, selector.judge(subgoal, caller, down=down), down)
     judged = [known[subgoal] for subgoal in subgoals]
@@ -70,11 +76,11 @@ def select_several(
         bundle_version=selector.versions.bundle,
         policy_version=selector.versions.policy,
         caller_key=judged[0].caller_key,
-        subgoal=_together([one.goal for one in distinct]),
-        query="\n".join(one.query for one in distinct),
+        subgoal=_together([one.goal for one in distinct], whole),
+        query=known[whole].query if whole is not None else "\n".join(one.query for one in distinct),
         menu=entries,
         ranking=tuple(ids[row] for row in ranking.tolist()),
-        abstention=_abstention(judged),
+        abstention=_abstention(judged, distinct),
         degradations=tuple(dict.fromkeys(run.degradations)),
         record=tuple(run.record),
         parts=parts,
@@ -109,11 +115,11 @@ def _check(subgoals: Sequence[Subgoal | str]) -> None:
         )
 
 
-def _together(goals: Sequence[Subgoal]) -> Subgoal:
+def _together(goals: Sequence[Subgoal], whole: Subgoal | None) -> Subgoal:
     """All subgoals as one. Only where every one of them reads (or writes) is that known of the whole."""
     mutations = {goal.mutation for goal in goals}
     return Subgoal(
-        goal="\n".join(goal.goal for goal in goals),
+        goal=whole.goal if whole is not None else "\n".join(goal.goal for goal in goals),
         operations=tuple(dict.fromkeys(word for goal in goals for word in goal.operations)),
         entities=tuple(dict.fromkeys(word for goal in goals for word in goal.entities)),
         mutation=mutations.pop() if len(mutations) == 1 else None,
@@ -142,9 +148,9 @@ def _part(one: Judged, ids: Sequence[str], shown: set[str]) -> Part:
     )
 
 
-def _abstention(judged: Sequence[Judged]) -> Abstention:
-    """What becomes of the whole: it stands where any part does; the advice names the parts that nothing fits."""
-    outcomes = [one.stance.outcome for one in judged]
+def _abstention(judged: Sequence[Judged], everything: Sequence[Judged]) -> Abstention:
+    """What becomes of it all: it stands where anything does; the advice names the steps that nothing fits."""
+    outcomes = [one.stance.outcome for one in everything]
     outcome = next(name for name in ("menu", "widen", "ask", "missing_capability") if name in outcomes)
     advice = [
         f'For "{_short(one.goal.goal)}": {one.stance.advice}'

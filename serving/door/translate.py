@@ -139,6 +139,7 @@ def split_up(ask: Ask, found: Split) -> Ask:
     return replace(
         ask,
         subgoals=subgoals_of(found.steps, whole),
+        whole=whole if len(found.steps) > 1 else None,
         request=whole.goal,
         degradations=(*ask.degradations, *degradations),
     )

@@ -22,8 +22,9 @@ class Failed:
 class Ask:
     """A menu is wanted for `subgoals`, by `who`; or, with `after`, a new one for the step whose call failed.
 
-    `request` is the whole request in words, for the trace; `trace_id` and `step` tie the decision to the agent's run.
-    `degradations`: what did not run as configured before the ask was made; the decision's record has them too.
+    `whole`: what the subgoals were split from. `request` is the whole request in words, for the trace; `trace_id` and
+    `step` tie the decision to the agent's run. `degradations`: what did not run as configured before the ask was made;
+    the decision's record has them too.
     """
 
     who: Caller
@@ -34,6 +35,7 @@ class Ask:
     trace_id: str = ""
     step: int = 0
     degradations: tuple[Degradation, ...] = ()
+    whole: Subgoal | None = None
 
 
 @dataclass(frozen=True)

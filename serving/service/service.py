@@ -120,7 +120,7 @@ class Service:
             failed = Refused(handed.found, ask.after.tool_id, ask.after.error_class)
             return Decided(recover(selector, failed, ask.who, request_id=ask.request_id), cached=False)
         key = _key(selector, ask)
-        found = select_several(selector, ask.subgoals, ask.who, request_id=ask.request_id)
+        found = select_several(selector, ask.subgoals, ask.who, whole=ask.whole, request_id=ask.request_id)
         self._cache.put(key, found)
         return Decided(found, cached=False)
 
@@ -320,7 +320,9 @@ def _looked_at(stored: asyncio.Future[Stored]) -> None:
 
 
 def _key(selector: Selector, ask: Ask) -> SliceKey:
-    return slice_key(selector, ask.subgoals[0] if len(ask.subgoals) == 1 else ask.subgoals, ask.who)
+    goals = ask.subgoals[0] if len(ask.subgoals) == 1 else ask.subgoals
+    how = {} if ask.whole is None else {"whole": ask.whole.model_dump(mode="json")}
+    return slice_key(selector, goals, ask.who, **how)
 
 
 def _body(found: Slice) -> dict[str, Any]:

@@ -90,6 +90,34 @@ def test_where_nothing_fits_any_step_the_whole_abstains(selector: Selector) -> N
     assert shown(found) == [tiny.CORE]
 
 
+def test_the_text_that_steps_were_split_from_is_judged_beside_them(selector: Selector) -> None:
+    whole = Subgoal(goal=tiny.goals("weather.get_forecast")[0], mutation=False)
+    apart = select_several(selector, [MAIL, EVENT], CALLER, request_id="r", max_tools=4)
+    found = select_several(selector, [MAIL, EVENT], CALLER, whole=whole, request_id="r", max_tools=4)
+    assert "weather.get_forecast" not in shown(apart)
+    assert set(shown(found)) == {tiny.CORE, "mail.send_message", "calendar.list_events", "weather.get_forecast"}
+    assert "weather.get_forecast" in found.ranking[:3]
+    assert [part.query for part in found.parts] == [MAIL, EVENT], "it is no part"
+    assert (found.subgoal.goal, found.query) == (whole.goal, whole.goal)
+    assert found.subgoal.mutation is None, "that it only reads is not known of its steps"
+
+
+def test_what_the_whole_text_lacks_is_nobodys_advice(selector: Selector) -> None:
+    nothing = Subgoal(goal=NOTHING)
+    found = select_several(selector, [MAIL, EVENT], CALLER, whole=nothing, request_id="r")
+    apart = select_several(selector, [MAIL, EVENT], CALLER, request_id="r")
+    assert found.abstention == apart.abstention
+    assert shown(found) == shown(apart)
+
+
+def test_a_menu_of_the_whole_text_alone_is_one(selector: Selector) -> None:
+    steps = [NOTHING, tiny.no_tool_goals()[0]]
+    found = select_several(selector, steps, CALLER, whole=Subgoal(goal=MAIL), request_id="r")
+    assert found.abstention.outcome == "menu"
+    assert all(step in found.abstention.advice for step in steps)
+    assert shown(found) == shown(selector.select(MAIL, CALLER, request_id="r"))
+
+
 def test_a_step_said_twice_is_judged_once_and_gets_no_second_turn(selector: Selector) -> None:
     once = select_several(selector, [MAIL, EVENT], CALLER, request_id="r")
     twice = select_several(selector, [MAIL, EVENT, MAIL], CALLER, request_id="r")
@@ -174,12 +202,20 @@ callers = st.builds(
 
 
 @settings(max_examples=120, deadline=None)
-@given(limits, steps, callers, st.booleans(), st.integers(0, 5))
+@given(limits, steps, st.one_of(st.none(), steps), callers, st.booleans(), st.integers(0, 5))
 def test_every_merged_menu_keeps_its_limits_its_order_and_the_rules(
-    bundle: Bundle, how: SelectorSettings, subgoals: list[Subgoal], caller: Caller, with_model: bool, number: int
+    bundle: Bundle,
+    how: SelectorSettings,
+    subgoals: list[Subgoal],
+    around: list[Subgoal] | None,
+    caller: Caller,
+    with_model: bool,
+    number: int,
 ) -> None:
+    whole = around[0] if around else None
     selector = Selector(bundle if with_model else None, CATALOG, settings=how)
-    found = select_several(selector, subgoals, caller, request_id=f"r{number}")
+    found = select_several(selector, subgoals, caller, whole=whole, request_id=f"r{number}")
+    for_whole = selector.select(whole, caller, request_id=f"r{number}").ranking if whole is not None else ()
     allowed = {tool for tool, may in zip(IDS, selector.index.mask.apply(caller).allowed, strict=True) if may}
     core = tiny.CORE in allowed and selector.token_cost(tiny.CORE) <= how.token_budget
 
@@ -192,13 +228,14 @@ def test_every_merged_menu_keeps_its_limits_its_order_and_the_rules(
 
     named = found.public().model_dump_json()
     assert not [tool for tool in IDS if tool not in allowed and f'"{tool}"' in named.replace(found.subgoal.goal, "")]
-    reading = all(subgoal.mutation is False for subgoal in subgoals)
+    reading = all(subgoal.mutation is False for subgoal in [*subgoals, *([whole] if whole is not None else [])])
     for entry in found.menu:
         asked_for = [part for part in found.parts if entry.tool_id in part.menu]
-        assert entry.reason in ("core", "used", "explored") or asked_for
+        assert entry.reason in ("core", "used", "explored") or asked_for or entry.tool_id in for_whole
         if reading and CATALOG[entry.tool_id].risk > 0:
             assert (entry.reason, entry.verdict) == ("used", "deny")
-    assert found.canonical() == select_several(selector, subgoals, caller, request_id=f"r{number}").canonical()
+    again = select_several(selector, subgoals, caller, whole=whole, request_id=f"r{number}")
+    assert found.canonical() == again.canonical()
 
 
 @settings(max_examples=40, deadline=None)

@@ -86,6 +86,10 @@ def test_a_text_is_split_into_its_steps(standing: Shop) -> None:
     assert found["degradations"] == []
     whole = standing.ok("/v1/select", {"goal": text, "mutation": True})
     assert whole["parts"] == []
+    steps = [{"goal": part["goal"], "mutation": None} for part in found["parts"]]
+    written = standing.ok("/v1/select", {"subgoals": steps})
+    assert not written["cached"], "steps that somebody wrote have no text around them: another decision"
+    assert standing.ok("/v1/select", {"goal": text, "split": True, "mutation": True})["cached"]
 
 
 def test_no_more_steps_are_split_off_than_are_taken(tmp_path: Path) -> None:
