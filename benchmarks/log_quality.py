@@ -23,7 +23,7 @@ from serving.bundle import TOKENIZER, load_bundle
 from serving.encoder import Encoded, Encoder
 from serving.features import features
 from training.decisions import Decision, gather_decisions
-from training.head import Classifier, Request, fit_relevance, probabilities
+from training.head import Classifier, fit_relevance, probabilities
 from training.heads import LEAST_REQUESTS
 from training.held_out import queries_from_traces
 from training.material import head_requests
@@ -108,7 +108,7 @@ def _taught(of: Set, logged: Sequence[Decision], read: Sequence[Decision], how: 
     experiment = Experiment(of, how, logged, asked)
     made = material(experiment, encoder)
     views = requests_of(experiment, made)
-    headed = len({request.group for request in views[0] if telling(request)}) >= LEAST_REQUESTS
+    headed = len({request.group for request in views[0] if request.tells}) >= LEAST_REQUESTS
     head: Classifier = None
     if headed:
         head = fit_relevance(together(views), regularisation=how.head.regularisation, calibrate=False)
@@ -137,12 +137,6 @@ def livemcpbench_calls(data: Path, fold: int) -> Set:
     file = data / "livemcpbench" / "traces.jsonl"
     held_out = [trace for trace in load_traces(file) if trace.trace_id not in taught_by]
     return replace(of, queries=tuple(queries_from_traces(held_out, of.catalog, str(file))))
-
-
-def telling(request: Request) -> bool:
-    """Whether a right tool and a wrong one are among the candidates."""
-    sure = ~request.unsure
-    return bool((request.right & sure).any() and (~request.right & sure).any())
 
 
 def digest(decisions: Sequence[Decision]) -> str:

@@ -100,9 +100,8 @@ def centres(index: Index, rows: Rows) -> tuple[Floats, Floats]:
     sums = np.zeros((int(index.domain.max()) + 1, index.vectors.shape[1]), np.float32)
     np.add.at(sums, index.domain[rows], index.vectors[rows])
     length = np.linalg.norm(sums, axis=1, keepdims=True)
-    return np.divide(sums, length, out=sums, where=length > 0), np.where(length[:, 0] > 0, 0.0, -np.inf).astype(
-        np.float32
-    )
+    missing = np.where(length[:, 0] > 0, 0.0, -np.inf).astype(np.float32)
+    return np.divide(sums, length, out=sums, where=length > 0), missing
 
 
 def _dense(found: Evidence) -> Floats:

@@ -40,12 +40,12 @@ def measure_steps(bundle: Path, catalog: Catalog, queries: Sequence[Query], *, f
     for query in queries:
         whole = selector.select(query.text, request_id="steps")
         steps = split(query.text)[:MAX_SUBGOALS]
-        task = Subgoal(goal=query.text) if len(steps) > 1 else None
+        task = Subgoal(goal=query.text)
+        cold = selector.bundle is None or query.right.isdisjoint(selector.bundle.usage.served)
         rankings = rankings_of(query, whole, selector, untrained)
         rankings["steps"] = select_several(selector, steps, request_id="steps").ranking
         rankings["and the whole"] = select_several(selector, steps, whole=task, request_id="steps").ranking
         for rung, ranking in rankings.items():
-            cold = selector.bundle is None or query.right.isdisjoint(selector.bundle.usage.served)
             rows.setdefault(rung, []).append(ranking_metrics(ranking, query) | {"cold": float(cold)})
     return rows
 

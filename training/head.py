@@ -42,6 +42,12 @@ class Request:
     gold: int
     lost: tuple[bool, ...] = ()
 
+    @property
+    def tells(self) -> bool:
+        """Whether a right tool and a wrong one are among the candidates."""
+        sure = ~self.unsure
+        return bool((self.right & sure).any() and (~self.right & sure).any())
+
 
 Classifier = Any
 

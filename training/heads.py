@@ -54,7 +54,7 @@ def learn_heads(shop: Workshop, run: Run) -> None:
     figures = shop.figures.setdefault("validation", {})
     figures["requests"] = len(chosen)
     requests, candidates = head_requests(shop.material, chosen)
-    telling = len({request.group for request in requests if _tells(request)})
+    telling = len({request.group for request in requests if request.tells})
     if telling < LEAST_REQUESTS:
         log.warning("only %d requests are left for the heads: no head is fitted, the fused order serves", telling)
         drop_reranker_files(shop)
@@ -137,12 +137,6 @@ def newcomers(shop: Workshop) -> frozenset[str]:
         return shop.cold_tools
     used = sorted({tool for decision in shop.decisions for tool, _ in decision.tools})
     return frozenset(random.Random(shop.recipe.seed).sample(used, round(shop.recipe.head.new_share * len(used))))
-
-
-def _tells(request: Request) -> bool:
-    """Whether a right tool and a wrong one are among the candidates."""
-    sure = ~request.unsure
-    return bool((request.right & sure).any() and (~request.right & sure).any())
 
 
 _SIGNAL: dict[Reranker, str] = {"interaction": "interaction", "cross_encoder": "cross"}
